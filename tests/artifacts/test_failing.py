@@ -57,7 +57,7 @@ def fit_for_a_model(error: ArtifactStoreError) -> str:
     [
         (SAYS_500, "the store answers with HTTP 500"),
         (HANGS, "did not answer"),
-        (SAYS_403, "does not allow this to our key"),
+        (SAYS_403, "does not allow this with our key"),
         (TALKS_NONSENSE, "store"),
         (CUTS, "the store cannot be reached"),
         (HALF_LETTERS, "the store"),
@@ -193,8 +193,8 @@ async def test_a_wrong_key_is_told_of_and_not_shown(
     wrong_azure = "QSB3cm9uZyBrZXksIGFuZCBhIGxvbmcgb25l"
     attempts: list[tuple[Place, dict[str, str], str]] = [
         (s3_place, {}, "the key for the bucket .* is not accepted"),
-        (azure_place, {"account_key": wrong_azure}, "does not allow this to our key"),
-        (supabase_place, {"key": "wrong"}, "does not allow this to our key"),
+        (azure_place, {"account_key": wrong_azure}, "does not allow this with our key"),
+        (supabase_place, {"key": "wrong"}, "does not allow this with our key"),
     ]
     with s3_place.server.strict():
         for place, options, reason in attempts:

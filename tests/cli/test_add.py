@@ -197,9 +197,9 @@ def test_a_name_that_an_included_file_has_is_refused_with_that_file(toolyard: To
     ("arguments", "said"),
     [
         (["bad", "ftp://example.com"], "[servers.bad] 'url' is not an http or https address"),
-        (["bad", "https://x", "--env", "A=B"], "[servers.bad] has 'env', which goes with 'command'"),
+        (["bad", "https://x", "--env", "A=B"], "[servers.bad] has 'env', which belongs to 'command'"),
         (["bad", "https://x", "--header", "a b: c"], "[servers.bad] 'headers' has 'a b'"),
-        (["bad", "x", "--transport", "sse"], "[servers.bad] has 'transport', which goes with 'url'"),
+        (["bad", "x", "--transport", "sse"], "[servers.bad] has 'transport', which belongs to 'url'"),
         (["", "x"], "has no name"),
         (["bad"], "no command and no URL"),
         (["bad", "https://x", "y"], "'y' after a URL"),

@@ -67,7 +67,7 @@ def test_an_unknown_name_gives_the_nearest(toolyard: Toolyard):
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err == "error: no server 'gti' in toolyard.toml\nhint: did you mean 'git'?\n"
     assert file.read_text() == BEFORE
-    assert toolyard("remove", "zzz").err.endswith("hint: known are a, git, docs\n")
+    assert toolyard("remove", "zzz").err.endswith("hint: known: a, git, docs\n")
 
 
 def test_one_that_is_included_is_told_with_its_file(toolyard: Toolyard):

@@ -108,7 +108,7 @@ def test_questions_without_an_end_are_left(toolyard: Toolyard):
     with stranger(legacy, tools_call=ask) as url:
         outcome = toolyard("call", "t", "--url", url)
     assert outcome.status == 2
-    assert outcome.err.splitlines()[-1] == "error: 'tools/call' asked for input 100 times without an end"
+    assert outcome.err.splitlines()[-1] == "error: 'tools/call' asked for input 100 times and did not finish"
 
 
 @pytest.mark.parametrize("number", ["9" * 400, "1e308"])

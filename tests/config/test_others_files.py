@@ -83,16 +83,16 @@ def test_a_disabled_server_is_not_there(loaded: Load):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({}, "has none of 'command', 'url' and 'module'; give one of them"),
+        ({}, "has no 'command', 'url' or 'module'; add one of them"),
         ({"command": 5}, "'command' must be text, not a number"),
-        ({"command": "x", "url": "http://x/"}, "has 'command' and 'url' at once"),
+        ({"command": "x", "url": "http://x/"}, "has 'command' and 'url' together"),
         ({"url": "nowhere"}, "'url' is not an http or https address"),
         ({"type": "ws", "url": "http://x/"}, "'type' must be"),
-        ({"type": "stdio", "url": "http://x/"}, "is of type 'stdio' and has 'url'"),
+        ({"type": "stdio", "url": "http://x/"}, "has type 'stdio' but also 'url'"),
         ({"url": "http://x/", "headers": {"A": "${input:key}"}}, "'headers.A' uses ${input:...}"),
-        ({"command": "x", "rename": {"a": "b", "c": "b"}}, "'rename' shows two"),
-        (5, "has none of"),
-        (None, "has none of"),
+        ({"command": "x", "rename": {"a": "b", "c": "b"}}, "'rename' gives two"),
+        (5, "has no 'command'"),
+        (None, "has no 'command'"),
     ],
 )
 def test_a_bad_entry_breaks_itself_and_no_other(loaded: Load, fields: Any, reason: str):
@@ -132,7 +132,7 @@ def test_a_file_that_needs_an_input_says_what_to_write_in_its_place(loaded: Load
     assert [server.name for server in config.servers] == ["ok"]
     reason = (
         "'headers.Authorization' uses ${input:...}, which only an editor can fill in;"
-        " use an environment variable in its place: ${NAME}"
+        " use an environment variable instead: ${NAME}"
     )
     assert config.broken == (Broken(name="gh", reason=reason),)
 

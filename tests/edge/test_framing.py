@@ -322,7 +322,7 @@ async def test_a_header_that_may_say_who_calls_may_not_come_twice(name: str, oth
         first, second = ("localhost", "127.0.0.1") if name == "Host" else ("same", other)
         answer = await client.post([(name, first), *headers.items(), (name.upper(), second)], message)
         assert (answer.status, answer.error["code"]) == (400, -32020)
-        assert f"header {name.lower()!r} came more than once" in answer.error["message"]
+        assert f"header {name.lower()!r} was sent more than once" in answer.error["message"]
         assert asked == []
 
 

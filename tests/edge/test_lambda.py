@@ -389,4 +389,4 @@ async def test_a_key_that_came_twice_is_refused_in_every_form_of_event_that_tell
     await edge_of(Workshop(), keyed(Gate())).serve(read_event(event), outlet, None)
     reply = outlet.reply()
     assert reply["statusCode"] == 400
-    assert f"The header '{name}' came more than once" in reply["body"]
+    assert f"The header '{name}' was sent more than once" in reply["body"]

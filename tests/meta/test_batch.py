@@ -108,7 +108,7 @@ async def test_when_the_time_is_over_what_is_done_is_given_and_the_rest_is_cance
         assert first["ok"] is True
         assert [one["late"] for one in late] == [True, True, True]
         assert "cancelled" in late[0]["error"]
-        assert "not begun" in late[2]["error"]
+        assert "not started" in late[2]["error"]
         await _until(lambda: sorted(place.cancelled) == ["slow", "slower"])
 
 

@@ -25,7 +25,7 @@ async def test_arguments_that_do_not_fit_are_named_with_what_is_expected_and_not
         assert "Address of the recipient" in told
         assert '\'subject\': 5 is not of type "string"; expected {"' in told
         assert "'urgency'" in told
-        assert "'cc' not known; there are 'to', 'subject', 'urgency'" in told
+        assert "'cc' not known; the tool takes 'to', 'subject', 'urgency'" in told
         assert place.sent == []
         assert text_of(await client.through("mcp__office__send_email", {"to": "ann"})) == "sent to ann"
         # Written as a text, as models sometimes do.

@@ -68,7 +68,7 @@ MISTAKES = {
     ),
     "a choice": (
         HEAD + TOOL + 'method = "FETCH"  # !',
-        r"method: 'FETCH' is not possible here; (did you mean 'PATCH'|known are GET, POST)",
+        r"method: 'FETCH' is not possible here; (did you mean 'PATCH'|known: GET, POST)",
     ),
     "a choice under another header": (
         HEAD + TOOL + '[paging.pages]\nkind = "pages"  # !',
@@ -76,7 +76,7 @@ MISTAKES = {
     ),
     "a place": (
         HEAD + TOOL + 'parameters."x.y" = { in = "payload" }  # !',
-        r"in: 'payload' is not possible here; known are path, query, header, json, form, file, body, none",
+        r"in: 'payload' is not possible here; known: path, query, header, json, form, file, body, none",
     ),
     "no address": (
         'name = "a"\nbase_url = "crm.example"  # !' + TOOL,

@@ -224,7 +224,7 @@ async def test_another_tenant_knows_nothing_of_a_result():
         assert theirs["message"].replace(uri[-32:], "") == never["message"].replace("0" * 32, "")
         read = (await front.call("read_result", {"id": uri}, headers=other)).result
         assert read["isError"] is True
-        assert "expired, or never was" in read["content"][0]["text"]
+        assert "expired or never existed" in read["content"][0]["text"]
 
 
 # Settings

@@ -44,7 +44,7 @@ async def test_who_asks_for_too_much_at_once_is_told_so(opened: Callable[..., Li
 
     await until(are_running)
     told = await refused(library.ask(mine, sql="SELECT 1"))
-    assert told == "16 queries of yours are waiting already; ask again when some are answered"
+    assert told == "16 of your queries are waiting already; try again when some are done"
     assert (await library.ask(theirs, "other", query="length(@)"))["value"] == 20
     await cancelled(slow)
     assert (await library.ask(mine, query="length(@)"))["value"] == 30

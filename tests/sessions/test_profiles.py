@@ -141,7 +141,7 @@ async def test_with_another_key_nothing_is_read_added_or_lost(state: State) -> N
         wrong.create("acme", SLACK, "new", {}),
         wrong.update("acme", made.profile_id, display_name="x"),
     ):
-        with pytest.raises(WrongProfileKeyError, match="bring that key back") as caught:
+        with pytest.raises(WrongProfileKeyError, match="restore that key") as caught:
             await attempt
         assert "another key" not in str(caught.value).replace("with another key", "")
     assert await profiles_in(state).list("acme") == [made]
@@ -162,7 +162,7 @@ async def test_what_was_moved_from_one_tenant_to_another_does_not_open(state: St
     made = await profiles.create("acme", GMAIL, "work", SECRET)
     [key] = await state.keys("profiles:acme")
     await state.put(key.replace("acme", "thief"), await state.get(key) or b"")
-    with pytest.raises(ProfileLockedError, match="is not its own"):
+    with pytest.raises(ProfileLockedError, match="belongs to another one"):
         await profiles.get("thief", made.profile_id)
 
 
@@ -234,7 +234,7 @@ async def test_names_that_are_none_and_more_than_there_may_be_are_refused(state:
         for each in await profiles.list("acme"):
             await profiles.update("acme", each.profile_id, config=big)
 
-    with pytest.raises(TooManyProfilesError, match="more room"):
+    with pytest.raises(TooManyProfilesError, match="too large to store together"):
         await fill()
 
 

@@ -17,7 +17,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from msgspec import Raw
-from msgspec.structs import replace
 
 from ..edge.aws.events import (
     BadEventError,
@@ -29,11 +28,12 @@ from ..edge.aws.events import (
 )
 from ..edge.aws.function import LambdaEdge, LambdaRoute, log_invocation, uptime_ms
 from ..kit.loader import load
-from ..kit.server import KEY_VARIABLE, Server
+from ..kit.server import Server
 from ..telemetry.logs import setup
 from ..wire.call import Call
 from ..wire.errors import InvalidRequest
 from ..wire.messages import decode_params, encode_error
+from ..wire.seal import KEY_VARIABLE
 from ..wire.types import CallToolParams
 
 _NEEDS_STREAMS = frozenset({"listChanged", "subscribe"})
@@ -44,11 +44,8 @@ def limited_to_function(server: Server) -> Server:
 
     Require a key where callers can send one: the function's own would serve anyone who knows its URL.
     """
-    for tool in server.tools.values():
-        tool.long = None
-    server.features.discard("tasks")
-    if server.caller_keys is not None:
-        server.caller_keys = replace(server.caller_keys, required=True)
+    server.disable_tasks()
+    server.require_caller_keys()
     return server
 
 
@@ -84,7 +81,7 @@ class FunctionService:
 
         for tool in self._server.tools.values():
             if tool.info.output_schema is not None and tool.serial not in self._widened:
-                tool.info = replace(tool.info, output_schema=either_schema(tool.info.output_schema))
+                tool.list_output_schema(either_schema(tool.info.output_schema))
                 self._widened.add(tool.serial)
 
 

@@ -1,1 +1,1 @@
-"""Whole results, kept outside the conversation: in a folder, in object storage, or at Supabase."""
+"""Stores whole results outside the conversation: in a folder, in object storage, or at Supabase."""

@@ -1,7 +1,7 @@
-"""The quota of each tenant, held also while several results are written at once.
+"""The quota of each tenant, kept also while several results are written at once.
 
-Owns the arithmetic; a callback of the store counts what a tenant has. It counts now and then, so results of
-other gateways are seen late, and a quota may be exceeded by as much until then.
+Owns the arithmetic; a callback of the store counts a tenant's bytes. It counts only now and then, so results
+of other gateways are noticed late, and a quota may be exceeded by them until then.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from .store import ArtifactStoreError, ArtifactStoreFullError, now
 
 CountBytes = Callable[[str], Awaitable[int]]
 FULL_RECOUNT_SECONDS = 10.0
-"""The shortest time between two counts of a tenant without room."""
+"""The shortest time between two counts for a tenant whose quota is used up."""
 
 
 class _Account:

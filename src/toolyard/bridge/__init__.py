@@ -1,4 +1,4 @@
-"""An upstream of either era as callers of either era see it."""
+"""Connects callers of either era with upstreams of either era."""
 
 from .bridge import Bridge
 from .input_requests import ParkedCalls

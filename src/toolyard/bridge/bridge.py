@@ -1,11 +1,11 @@
-"""A remote upstream, for all four pairs of eras: a caller of either, an upstream of either.
+"""Sends calls to a remote upstream, for all four pairs of eras of caller and upstream.
 
-| caller | upstream | a question of the upstream |
+| caller | upstream | if the upstream asks for input |
 |---|---|---|
-| modern | modern | passes as `input_required`, its state sealed for this caller |
-| legacy | modern | is put to the client on its stream, then the call is tried again with the answers |
-| legacy | legacy | is put to the client on its stream |
-| modern | legacy | parks the call; the client gets `input_required` and comes back |
+| modern | modern | `input_required` is passed on, its state sealed for this caller |
+| legacy | modern | the client is asked on its stream, then the call is sent again with the answers |
+| legacy | legacy | the client is asked on its stream |
+| modern | legacy | the call is parked; the client gets `input_required` and comes back |
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class Bridge(Upstream):
         if connection is None or connection.closed:
             connection = await (pool.any() if ours else pool.get(forward.call))
         if forward.method == "subscriptions/listen":
-            # Changes of lists may be told on any session; a caller's resources are those of its own.
+            # List changes may arrive on any session; resource updates only on the caller's own.
             return await listen(connection, forward, pool if ours else connection)
         if connection.about.era == "modern":
             if caller.era == "modern":
@@ -88,7 +88,7 @@ class Bridge(Upstream):
 
     async def _pass(self, connection: UpstreamConnection, forward: Forward) -> Outcome:
         call, params, token = forward.call, forward.params, None
-        if "_meta" not in params or VERSION_JSON not in bytes(params["_meta"]):  # a caller in our own process
+        if "_meta" not in params or VERSION_JSON not in bytes(params["_meta"]):  # a caller in this process
             params = self._meta.add(call, params, tasks=False)
         if call.progress_token is not None and connection.shares_tokens:
             params, token = with_own_token(params)
@@ -103,13 +103,13 @@ class Bridge(Upstream):
             if call.caller.supports(TASKS_EXTENSION):
                 return outcome
             raise InvalidReplyError(
-                self._server, "it answered with a task, which the client did not say it can follow"
+                self._server, "it answered with a task, which the client does not support"
             )
         check_input_requests(self._server, call, body)
         return outcome.with_body(self._sealed(call, body))
 
     def _sealed(self, call: Call, result: RawResult) -> RawResult:
-        """Binds the state to this caller: the upstream knows only us, and no other may bring it back."""
+        """Bind the state to this caller, so that no other caller can send it back."""
         if isinstance(result, Spooled):
             return result
         members = decode_params(result, dict[str, Raw])
@@ -131,7 +131,7 @@ class Bridge(Upstream):
         return Raw(bytes(inner))
 
     async def _in_rounds(self, connection: UpstreamConnection, forward: Forward) -> Outcome:
-        """A legacy caller of a modern upstream: we answer for it in rounds, and wait for its tasks."""
+        """A legacy caller of a modern upstream: ask the client, send the call again, and follow tasks."""
         call, method = forward.call, forward.method
         extensions = connection.about.capabilities.get("extensions")
         tasks = isinstance(extensions, dict) and TASKS_EXTENSION in extensions
@@ -157,7 +157,7 @@ class Bridge(Upstream):
                 return read_outcome(self._server, ended, modern=False)
             check_input_requests(self._server, call, body)
             params |= await ask_all(call, body)
-        raise InvalidReplyError(self._server, f"it asked for input {MAX_ROUNDS} times without an end")
+        raise InvalidReplyError(self._server, f"it asked for input {MAX_ROUNDS} times and did not finish")
 
     # A legacy upstream
 
@@ -179,7 +179,7 @@ class Bridge(Upstream):
             params, token = for_legacy(call, params)
             await self._set_level(connection, call)
             try:
-                if not askable(call.caller):  # no question can come
+                if not askable(call.caller):  # the upstream cannot ask
                     listener = SILENT if call.caller is GATEWAY_CALLER else CallListener(call, token)
                     body = await connection.request(
                         method, params, listener, token, _without_mirrored(forward.headers)
@@ -198,7 +198,7 @@ class Bridge(Upstream):
         return plain.with_body(as_modern(method, body, connection.about.info))
 
     async def _counted(self, request: Awaitable[RawResult]) -> RawResult:
-        """A call that may be parked: `idle` waits for it, whether its client is there or not."""
+        """Count a call that may be parked, so that `idle` waits for it even without its client."""
         self._waiting += 1
         try:
             return await request
@@ -208,7 +208,7 @@ class Bridge(Upstream):
                 self._none_waiting.set()
 
     async def _set_level(self, connection: UpstreamConnection, call: Call) -> None:
-        """Sets a session's log level to the lowest any caller wants; each gets only its own level."""
+        """Set a session's log level to the lowest that any caller wants; callers get only their own."""
         caller = call.caller
         wanted = caller.log_level if caller.era == "modern" else call.session and call.session.log_level
         if not wanted or wanted not in LEVELS or "logging" not in connection.about.capabilities:
@@ -221,7 +221,7 @@ class Bridge(Upstream):
             except UpstreamError:
                 raise
             except McpError:
-                pass  # it declares logging and does not have it: then there are no lines
+                pass  # it declares logging but does not support it
 
     # Upstream
 
@@ -261,13 +261,13 @@ class Bridge(Upstream):
 
 
 def _without_mirrored(headers: Mapping[str, str] | None) -> Mapping[str, str] | None:
-    """A legacy upstream reads no arguments in headers."""
+    """Remove headers that repeat arguments: a legacy upstream does not read them."""
     return headers and {name: value for name, value in headers.items() if not name.startswith(PARAM_PREFIX)}
 
 
 def _is_about_asking(error: McpError, round: int) -> bool:
-    """Whether a question of the upstream failed. A legacy client reads that in the tool's result, as a legacy
-    upstream would have said it."""
+    """Whether asking the client failed. A legacy client gets that as the tool's result, as from a legacy
+    upstream."""
     if isinstance(error, UpstreamError):
         return False
     return error.code == MISSING_CAPABILITY or (round > 0 and error.code == INVALID_PARAMS)

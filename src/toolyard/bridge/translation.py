@@ -28,7 +28,7 @@ from ..wire.versions import LATEST_MODERN
 
 MAX_REMEMBERED = 256
 VERSION_JSON = VERSION_KEY.encode()
-"""In the `_meta` of a modern request that was made by its client."""
+"""Occurs in `_meta` if a modern client made the request."""
 _tokens = count(1)
 
 
@@ -56,7 +56,7 @@ def raw(value: Any) -> Raw:
 
 
 def for_legacy(call: Call, params: Params) -> tuple[Params, str | None]:
-    """Without what only the modern era knows, and with a progress token of our own if one is wanted."""
+    """Remove members of the modern era, and set our own progress token if the caller wants progress."""
     if "_meta" not in params:
         return params, None
     meta = {key: value for key, value in meta_of(params).items() if not key.startswith(PREFIX)}
@@ -73,13 +73,13 @@ def with_own_token(params: Params) -> tuple[Params, str]:
 
 
 class ModernMeta:
-    """What a modern upstream must be told of a caller in every request, where the request does not say it."""
+    """Adds the `_meta` about the caller that a modern upstream requires, if the request lacks it."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Caller, bool], Params] = {}
 
     def add(self, call: Call, params: Params, tasks: bool) -> Params:
-        """`tasks`: say that the caller can follow tasks, because we do it for them."""
+        """`tasks`: declare support for tasks, because we follow them for the caller."""
         meta = meta_of(params) if "_meta" in params else {}
         told = {**meta, **self._of(call.caller, tasks)}
         level = call.caller.log_level
@@ -114,7 +114,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 
 class CallListener(Struct, eq=False):
-    """Passes on to a call's client what the upstream says meanwhile, under the client's progress token."""
+    """Passes an upstream's notifications to the client of a call, with the client's progress token."""
 
     call: Call
     token: str | None
@@ -143,7 +143,7 @@ class CallListener(Struct, eq=False):
         await self.call.channel.notify(method, params)
 
     def _wants(self, params: Raw) -> bool:
-        """A session's level is set for all of its calls; each caller has a level of their own."""
+        """Whether the caller wants a log message: callers that share a session may have different levels."""
         call = self.call
         if call.caller.era == "modern":
             wanted = call.caller.log_level
@@ -158,22 +158,22 @@ class CallListener(Struct, eq=False):
         return level in LEVELS and LEVELS.index(level) >= LEVELS.index(wanted)
 
     async def ask(self, method: str, params: Raw) -> Raw:
-        """Legacy callers only: the question goes to them as it is."""
+        """Legacy callers only: pass the request on unchanged."""
         return await self.call.channel.ask(method, params)
 
     async def release(self, retry_ms: int | None) -> None:
-        """What is good for us may be good for our own client: its connection is free meanwhile."""
+        """The upstream closes the connection meanwhile, so let our client do the same."""
         await self.call.channel.release(retry_ms)
 
     def alive(self) -> None:
-        """Our own edge pings its client itself."""
+        """Does nothing: our edge keeps the client's connection alive itself."""
 
 
 class SubscriptionListener:
-    """Passes on what a subscription brings, under the caller's own subscription id."""
+    """Passes on the notifications of a subscription, with the caller's own subscription id."""
 
     asks_immediately = False
-    principal = ""  # it is no call: nothing is asked or told in its name
+    principal = ""  # not a call of one principal
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -183,7 +183,7 @@ class SubscriptionListener:
         await self._call.channel.notify(method, with_subscription_id(members, self._call))
 
     async def ask(self, method: str, params: Raw) -> Raw:
-        raise McpError(METHOD_NOT_FOUND, "nobody can be asked on a subscription")
+        raise McpError(METHOD_NOT_FOUND, "a subscription does not carry requests")
 
     async def release(self, retry_ms: int | None) -> None:
         return None
@@ -196,7 +196,7 @@ def with_subscription_id(members: Params, call: Call) -> Params:
     return with_meta(members, meta_of(members) | {SUBSCRIPTION_KEY: raw(call.id)})
 
 
-# Legacy results come without hints on caching; these say: it is yours, and may be old by now.
+# Legacy results have no cache hints. These say: private, and stale at once.
 _UNCACHED = b'"ttlMs":0,"cacheScope":"private",'
 _CACHEABLE = frozenset(
     (
@@ -228,13 +228,13 @@ class PrefixedResult(StreamedResult):
 
 
 def as_modern(method: str, result: RawResult, info: Raw) -> "Raw | PrefixedResult":
-    """A legacy result with what the modern era requires of one, and who gave it, where there is room."""
+    """Add the members that the modern era requires, and the server's info unless there is a `_meta`."""
     prefix = b'{"resultType":"complete",' + (_UNCACHED if method in _CACHEABLE else b"")
     if isinstance(result, Spooled):
         return PrefixedResult(prefix, result.window(1, result.size))
     body = bytes(result).strip()
     if b'"resultType"' in body:
-        # The word means nothing in the legacy era, and must not mean anything here.
+        # `resultType` has no meaning in the legacy era, so a legacy server must not set it.
         members = decode_params(result, dict[str, Raw])
         members.pop("resultType", None)
         body = encode(members)

@@ -1,4 +1,4 @@
-"""The catalogue: the lists of every mounted server as they were last read, and what a name leads to.
+"""The catalogue: the last good lists of every mounted server, and the item each name leads to.
 
 Also holds discovered tools: an upstream with thousands of tools lists only a few, and tools that a caller
 finds there are kept for that caller's conversation, within bounds. `sync` reads the lists, `store` saves
@@ -167,7 +167,7 @@ class CatalogueEntry(Struct, frozen=True, gc=False):
 
 
 class ServerIdentity(Struct, frozen=True):
-    """What an upstream said about itself."""
+    """An upstream's description of itself."""
 
     version: str = ""
     info: Raw = Raw(b"{}")
@@ -198,7 +198,7 @@ class ServerCatalogue:
         """Why it is missing, or why its lists may be old."""
         self.notes: tuple[str, ...] = ()
         self.settled = asyncio.Event()
-        """The first attempt to read its lists is over, with success or failure."""
+        """Set when the first attempt to read its lists is over, with success or failure."""
         self._starting = starting
         self.lists: dict[str, tuple[UpstreamItem, ...]] = {}
         self.digests: dict[str, bytes] = {}
@@ -297,6 +297,10 @@ class ServerCatalogue:
     def own_name(self, bare: str) -> str:
         """The upstream's own name of the item that we show under this name."""
         return next((own for own, shown in self._rename.items() if shown == bare), bare)
+
+    def may_read(self, uri: str) -> bool:
+        """Whether an address may be asked for, listed or not."""
+        return True
 
     def may_call(self, bare: str) -> bool:
         """Whether a name may be used, listed or not: it is allowed, and was not replaced by another name."""
@@ -399,14 +403,21 @@ class Catalogue:
     def is_settled(self) -> bool:
         return all(server.was_read or server.settled.is_set() for server in self.servers.values())
 
-    async def wait_settled(self, wait: float, servers: list[ServerCatalogue] | None = None) -> None:
-        """Wait a little for the first attempt of `servers`, or of every upstream whose lists were never read.
+    def permits(self, server: str, own: str) -> bool:
+        """Whether a tool may be known of by its own name, listed or not."""
+        return server in self.servers and self.servers[server].allows(own)
+
+    async def wait_settled(self, wait: float, names: Sequence[str] | None = None) -> None:
+        """Wait a little for the first attempt of these servers, or of all whose lists were never read.
 
         `wait` counts from when each was mounted, so only the first callers wait.
         """
-        short = wait if servers is not None else min(wait, FAILED_BEFORE_SECONDS)
-        if servers is None:
-            servers = [server for server in self.servers.values() if not server.was_read]
+        short = wait if names is not None else min(wait, FAILED_BEFORE_SECONDS)
+        servers = (
+            [server for server in self.servers.values() if not server.was_read]
+            if names is None
+            else [self.servers[name] for name in names if name in self.servers]
+        )
         trying = [server for server in servers if not server.settled.is_set()]
         while left := [
             (server, seconds)

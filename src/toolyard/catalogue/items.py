@@ -39,6 +39,8 @@ class UpstreamItem(Struct, frozen=True, gc=False):
     task_only: bool = False
     """Legacy: answers only as a task."""
     headers: tuple[ParamHeader, ...] = ()
+    reads: bool | None = None
+    """Of a tool: whether its annotations say that it only reads; None if they do not say."""
 
 
 class ItemKind(Struct, frozen=True):
@@ -114,7 +116,8 @@ def _tool(own: str, rest: bytes, found: _Tool, body: bytes) -> UpstreamItem:
     hints = found.annotations or _Hints()
     safe = hints.read_only_hint is True or hints.idempotent_hint is True
     task_only = found.execution is not None and found.execution.task_support == "required"
-    return UpstreamItem(own, rest, safe, task_only, headers)
+    reads = hints.read_only_hint if isinstance(hints.read_only_hint, bool) else None
+    return UpstreamItem(own, rest, safe, task_only, headers, reads)
 
 
 def item_json(kind: ItemKind, item: UpstreamItem, name: str) -> bytes:

@@ -1,7 +1,7 @@
-"""Reads an upstream's lists to their end, within limits, and in slices, so that the event loop goes on.
+"""Reads an upstream's whole lists, within limits, and in slices, so that the event loop is not blocked.
 
-A page too long to decode at once is split, as it is read, into pieces that hold whole items. Every pass
-over the bytes is in C, except for the rest of the item that a slice begins in.
+A page too long to decode at once is split while it is read into pieces of whole items. Every pass over the
+bytes is in C, except for the rest of the item that a slice begins in.
 """
 
 import asyncio
@@ -15,7 +15,15 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ..upstream.base import Forward, Upstream
-from ..upstream.messages.slices import SLICE, NestingCheck, NestingError, next_turn, slices
+from ..upstream.messages.slices import (
+    REST_OF_STRING,
+    SLICE,
+    TOKENS,
+    NestingCheck,
+    NestingError,
+    next_turn,
+    slices,
+)
 from ..wire.call import NO_CHANNEL, Call, Caller, StreamedResult
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import encode
@@ -25,11 +33,9 @@ MAX_AROUND_ITEMS = 64 * 1024
 """The most bytes before the items, and after them."""
 LONGEST_ITEM = 2**20
 
-_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
-_REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _LIST = re.compile(rb"\s*+:\s*+\[")
 
-# Stands for what was cut off before the items, with two more levels around it.
+# Replaces the text before the items, with two more levels around it.
 _AROUND = b"[[{["
 _DEPTH = len(_AROUND)
 
@@ -72,7 +78,7 @@ class PageSplitter:
         """Look for the list. Returns the part of the piece that belongs to it."""
         self._head += piece
         depth = 0
-        for token in _TOKENS.finditer(self._head):
+        for token in TOKENS.finditer(self._head):
             text = token[0]
             if text in (b"{", b"["):
                 depth += 1
@@ -125,9 +131,9 @@ class PageSplitter:
 def _first(piece: bytes, in_string: bool, escaped: bool, depth: int, wanted: int) -> int | None:
     """The position after the first bracket that closes down to the depth `wanted`."""
     start = int(escaped)
-    if in_string and (rest := _REST_OF_STRING.match(piece, start)):
+    if in_string and (rest := REST_OF_STRING.match(piece, start)):
         start = rest.end()
-    for token in _TOKENS.finditer(piece, start):
+    for token in TOKENS.finditer(piece, start):
         bracket = token[0]
         if bracket in (b"{", b"["):
             depth += 1

@@ -19,7 +19,7 @@ from .items import KINDS, UnusableItemError, item_json, read_item
 
 logger = logging.getLogger("toolyard.catalogue")
 
-FORMAT = 1
+FORMAT = 2
 
 
 class _File(Struct):

@@ -91,7 +91,7 @@ class CatalogueSync:
         self._saving: set[asyncio.Task[None]] = set()
         self._reading = False
         self._slow_down = False
-        """Its last list was not valid: it is not read again at once."""
+        """Whether its last list was not valid: then it is not read again at once."""
         self._down_since: float | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -275,7 +275,7 @@ class CatalogueSync:
         kinds = tuple(kind for kind in KINDS if kind.name in stale) or KINDS
         before = {kind.name: self._server.lists.get(kind.name) for kind in kinds}
         await self._refresh(kinds)
-        # Clients are told what the upstream announced, even if we see no difference.
+        # Clients get every announcement of the upstream, even if we see no difference.
         lists = self._server.lists
         same = tuple(k for k in kinds if k.name in announced and before[k.name] == lists.get(k.name))
         if same:

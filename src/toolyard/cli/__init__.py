@@ -31,6 +31,7 @@ COMMANDS = {
     "add": "commands.add_remove:add",
     "import": "commands.import_servers",
     "remove": "commands.add_remove:remove",
+    "keys": "commands.keys",
     "stats": "commands.stats",
     "audit": "commands.audit",
     "openapi": "commands.openapi",

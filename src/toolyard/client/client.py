@@ -566,7 +566,7 @@ def _checked(version: str | None, era: Era | None) -> str | None:
         return None
     if version not in (*LEGACY_VERSIONS, *MODERN_VERSIONS):
         known = ", ".join((*LEGACY_VERSIONS, *MODERN_VERSIONS))
-        raise TargetError(f"{version!r} is not a revision of MCP that we know", f"known are {known}")
+        raise TargetError(f"{version!r} is not a revision of MCP that we know", f"known: {known}")
     if era is not None and era_of(version) != era:
         raise TargetError(f"revision {version} is not of the {era} era", "leave out one of the two")
     return version

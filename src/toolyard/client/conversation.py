@@ -251,7 +251,7 @@ class ClientConversation:
                 )
             answers = await self.answers(result, hearing)
             params = {key: value for key, value in params.items() if key != "requestState"} | answers
-        raise ProtocolError(f"{ask.method!r} asked for input {MAX_ROUNDS} times without an end")
+        raise ProtocolError(f"{ask.method!r} asked for input {MAX_ROUNDS} times and did not finish")
 
     async def answers(self, result: Json, hearing: ClientCallListener | None = None) -> Json:
         """What a retry brings back: the answers to all that was asked, and the server's own state."""
@@ -318,7 +318,7 @@ class ClientConversation:
                 raise
             if flooded:
                 raise ProtocolError(
-                    f"{ask.method!r} asked for input {MAX_QUESTIONS} times without an end"
+                    f"{ask.method!r} asked for input {MAX_QUESTIONS} times and did not finish"
                 ) from None
             if clock.expired:
                 raise timed_out(self.name, ask.timeout) from None

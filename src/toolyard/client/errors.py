@@ -113,7 +113,7 @@ def explained(error: McpError, name: str, method: str, timeout: float | None) ->
         if isinstance(cause, UnknownRevision):
             known = ", ".join((*LEGACY_VERSIONS, *MODERN_VERSIONS))
             what = f"the server speaks version {cause.version!r} of MCP, which is none we know"
-            return UnknownVersionError(what, f"known are {known}")
+            return UnknownVersionError(what, f"known: {known}")
         if isinstance(cause, UpstreamError) and cause.status:
             return _refused(name, cause, cause.said)
         if isinstance(cause, StartError):

@@ -1,7 +1,7 @@
-"""The configuration: frozen models, and how a file becomes them. It connects nothing and starts nothing.
+"""The configuration: frozen models, and the code that reads them from files. Opens no connections.
 
-`load` reads a file and what it includes; `find` says which file that is when nobody named one; `check` is
-`load` for a file that is about to be written.
+`load` reads a file and its includes; `find` finds the default file; `check` is `load` for a text that is
+about to be written to the file.
 """
 
 from .errors import ConfigError

@@ -22,6 +22,8 @@ class IssuerConfig(Struct, frozen=True, kw_only=True):
     tenant: str = ""
     """The tenant of all its users; without it, the claim, else the issuer's host."""
     leeway: float = 60.0
+    plain_http: bool = False
+    """Whether its addresses may be http beyond this machine, where anybody on the way could answer."""
 
 
 class ProxyConfig(Struct, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
-"""What is wrong with a configuration. No message quotes the value of a header, a variable or an address.
+"""Errors in a configuration. No message quotes the value of a header, a variable or an address.
 
-ConfigError     a file cannot be used: says which, where in it, and what to do
-Wrong           a value is not what its key takes; whoever knows the key and the file adds them
-└── Unusable    the machine lacks what the entry needs, such as a variable; the file itself may be fine
+ConfigError                 a file cannot be used; names the file and the place, and says what to do
+ConfigValueError            a value is invalid for its key; the caller adds the key and the file
+└── UnusableEntryError      the machine lacks something, such as a variable; the file itself may be fine
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ class UnusableEntryError(ConfigValueError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """`did you mean 'timeout'?`, when something known is near."""
+    """A hint such as `did you mean 'timeout'?`; None if no known name is similar."""
     from difflib import get_close_matches  # 1 to 6 ms of CPU, and only for mistakes
 
     found = get_close_matches(name, list(known), 1, 0.6)
@@ -36,4 +36,4 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def nearest_or_all(name: str, known: Iterable[str]) -> str:
     known = list(known)
-    return nearest(name, known) or f"known are {', '.join(known)}"
+    return nearest(name, known) or f"known: {', '.join(known)}"

@@ -1,6 +1,6 @@
-"""Configuration files as plain data (TOML, or JSON with comments), and the folder for state.
+"""Reads configuration files as plain data (TOML, or JSON with comments), and finds the state folder.
 
-Knows the form of a file and how to show its path. What its keys mean is in `servers` and `tables`.
+Owns the syntax of a file and how its path is shown. `servers` and `tables` give its keys their meaning.
 """
 
 import os
@@ -16,14 +16,14 @@ from .models import Config
 
 _TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _JSON_PLACE = re.compile(r"\s*\((?:byte|position) (\d+)\)$")
-# Strings come first, so that what only looks like a comment or a comma in one is left alone.
+# Strings come first, so that a comment or a comma inside one is left alone.
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT = re.compile(rf"{_STRING}|(?P<unwanted>//[^\n]*|/\*.*?\*/)", re.S)
 _TRAILING_COMMA = re.compile(rf"{_STRING}|(?P<unwanted>,)(?=\s*[\]}}])", re.S)
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The table in a file. ConfigError names the file and, for a mistake in its form, the line."""
+    """The table in a file. ConfigError names the file and, for a syntax error, the line."""
     try:
         content = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
@@ -36,7 +36,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def parse(content: str, path: Path) -> dict[str, Any]:
-    """The table in a text that is, or will be, the content of `path`."""
+    """Parse a text that is, or will be, the content of `path`."""
     return _toml(content, path) if is_toml(path) else _json(content, path)
 
 
@@ -45,10 +45,10 @@ def is_toml(path: Path) -> bool:
 
 
 def display_path(path: Path) -> str:
-    """As short as it can be said: from the current folder, or from home."""
+    """The shortest form of a path: relative to the current folder or to home, if it is below one."""
     try:
         here = Path.cwd()
-    except OSError:  # it was removed under us
+    except OSError:  # the current folder has been removed
         return str(path)
     for base, prefix in ((here, ""), (Path(os.path.expanduser("~")), "~/")):
         if path.is_absolute() and path.is_relative_to(base) and path != base:
@@ -64,7 +64,7 @@ def _toml(content: str, path: Path) -> dict[str, Any]:
         place = _TOML_PLACE.search(message)
         line = int(place[1]) if place and place[1] else content.count("\n") + 1
         raise _malformed(path, line, _TOML_PLACE.sub("", message)) from None
-    except ValueError:  # a number of more digits than Python reads
+    except ValueError:  # Python limits the digits of a number
         raise ConfigError(f"{display_path(path)} has a number that is too long") from None
     except RecursionError:
         raise ConfigError(f"{display_path(path)} is nested too deeply") from None
@@ -83,7 +83,7 @@ def _json(content: str, path: Path) -> dict[str, Any]:
     except RecursionError:
         raise ConfigError(f"{display_path(path)} is nested too deeply") from None
     if not isinstance(found, dict):
-        raise ConfigError(f"{display_path(path)} does not hold a JSON object")
+        raise ConfigError(f"{display_path(path)} is not a JSON object")
     return cast(dict[str, Any], found)
 
 
@@ -92,7 +92,7 @@ def has_comments(content: str) -> bool:
 
 
 def without_comments(content: str) -> str:
-    """JSON from JSON with comments and trailing commas. What is taken out leaves blanks, so places stay."""
+    """Remove comments and trailing commas. Blanks replace them, so that line numbers stay right."""
 
     def blank(found: re.Match[str]) -> str:
         if found["unwanted"] is None:
@@ -107,10 +107,10 @@ def _malformed(path: Path, line: int, reason: str) -> ConfigError:
 
 
 def state_home() -> Path | None:
-    """The folder for what outlives a process; None where this user has no home."""
+    """The folder for data that outlives a process; None if this user has no home."""
     base = os.environ.get("XDG_STATE_HOME", "")
     try:
-        # The XDG specification says to ignore a relative one.
+        # The XDG specification says to ignore a relative path.
         home = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
     except RuntimeError:
         return None
@@ -118,11 +118,11 @@ def state_home() -> Path | None:
 
 
 def state_folder(config: Config) -> Path | None:
-    """Where a gateway of this configuration keeps what it has seen and counted."""
+    """The folder in which a gateway with this configuration keeps its data."""
     given = config.gateway.state_dir
     return Path(given).expanduser() if given else state_home()
 
 
 def config_identity(config: Config) -> str:
-    """What tells a configuration from others that keep their state in the same folder: its file."""
+    """Distinguishes configurations that share a state folder, by their file."""
     return os.path.realpath(config.files[0]) if config.files else ""

@@ -1,4 +1,4 @@
-"""`load`, `check` and `find`: from a file, and the files it includes, to a `Config`."""
+"""`load`, `check` and `find`: make a `Config` from a file and the files it includes."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from .caller_tables import access, audit, auth, limits
+from .callers import AuthConfig
 from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest_or_all
 from .files import display_path, is_toml, parse, read
 from .models import Broken, Config, GatewayConfig, ServerConfig
@@ -32,7 +33,7 @@ KEYS = (*_OURS, "servers", "mcpServers")
 
 
 class ConfigSource(Struct, frozen=True):
-    """One file; `foreign` when it is another program's, of which we read the servers only."""
+    """One file; `foreign` if it belongs to another program: then only its servers are read."""
 
     file: Path
     data: dict[str, Any]
@@ -41,9 +42,9 @@ class ConfigSource(Struct, frozen=True):
 
 
 def config_files(path: Path, draft: str | None = None) -> list[ConfigSource]:
-    """The file and all that it includes, each of them once, the file itself first.
+    """The file and everything it includes, each once, the file itself first.
 
-    `draft` is what the file is about to hold.
+    `draft` replaces the content of the file.
     """
     found: dict[Path, ConfigSource] = {}
     _gather(Path(os.path.abspath(path.expanduser())), (), found, draft)
@@ -63,7 +64,7 @@ def _gather(file: Path, above: tuple[Path, ...], found: dict[Path, ConfigSource]
         if not included.exists():
             raise ConfigError(
                 f"{display_path(file)} includes {name!r}, which does not exist",
-                f"it was looked for at {included}",
+                f"looked for it at {included}",
             )
         _gather(Path(os.path.abspath(included)), (*above, identity), found, None)
 
@@ -84,19 +85,19 @@ def _source(file: Path, data: dict[str, Any], asked: bool) -> ConfigSource:
 def is_foreign(file: Path, data: Mapping[str, Any], asked: bool) -> bool:
     if is_toml(file) or file.name == "toolyard.json":
         return False
-    # Another program may have a table of the same name as ours, but not only such tables.
+    # Another program may use one of our table names, but not only our table names.
     if any(key in data for key in _OURS) and all(key in KEYS for key in data):
         return False
-    # `servers` alone is VS Code's in a file that is included or called so, and else ours.
+    # `servers` alone is another program's if the file is included, or has the name or a key of such a file.
     return not asked or file.name.endswith("mcp.json") or "mcpServers" in data or "inputs" in data
 
 
 def server_tables(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Where a file lists servers: the key, and what it holds."""
+    """The tables that list servers: key and value of each."""
     for key in ("servers", "mcpServers"):
         if key in data:
             yield key, data[key]
-    inside = data.get("mcp")  # where VS Code's settings.json has them
+    inside = data.get("mcp")  # VS Code's settings.json
     if isinstance(inside, dict) and "servers" in inside:
         yield "mcp.servers", inside["servers"]
 
@@ -136,16 +137,16 @@ FILES = ("toolyard.toml", "toolyard.json")
 
 
 def load(path: Path, env: Mapping[str, str] = os.environ) -> Config:
-    """What a file says, with all that it includes.
+    """Read a file and everything it includes.
 
-    ConfigError for what the user has to repair. An entry that lacks a variable, and a bad one of another
-    program, only breaks itself.
+    Raises ConfigError for mistakes that the user has to fix. An entry that lacks a variable, or an invalid
+    entry of another program, is marked as broken and does not affect the others.
     """
     return _build(config_files(path), env)
 
 
 def check(path: Path, draft: str, env: Mapping[str, str] = os.environ) -> Config:
-    """What `load` would give if the file held `draft`."""
+    """Return what `load` would return if the file contained `draft`."""
     return _build(config_files(path, draft), env)
 
 
@@ -159,6 +160,8 @@ def _build(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
     own = {} if asked.foreign else asked.data
     settings = gateway(asked.data, asked.file, env) if not asked.foreign else GatewayConfig()
     _check_bare_view(settings, [entry.name for entry in entries], asked.file)
+    callers = auth(own, asked.file, env)
+    _check_caller_keys(servers, callers)
     return Config(
         servers=servers,
         broken=broken,
@@ -169,7 +172,7 @@ def _build(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
         results=results(own, asked.file),
         store=store(own, asked.file, env),
         telemetry=telemetry(own, asked.file),
-        auth=auth(own, asked.file, env),
+        auth=callers,
         access=access(own, asked.file),
         limits=limits(own, asked.file),
         audit=audit(own, asked.file, env),
@@ -196,9 +199,9 @@ def _servers(
 
 
 def find(start: Path | None = None) -> Path | None:
-    """The file of this folder, else the user's own."""
+    """The file in this folder, or else the user's own."""
     given = os.environ.get("XDG_CONFIG_HOME", "")
-    # The XDG specification says to ignore a relative one.
+    # The XDG specification says to ignore a relative path.
     base = Path(given) if os.path.isabs(given) else Path(os.path.expanduser("~")) / ".config"
     for folder in (Path.cwd() if start is None else start, base / "toolyard"):
         for name in FILES:
@@ -208,7 +211,7 @@ def find(start: Path | None = None) -> Path | None:
 
 
 def _unique(entries: list[ServerEntry]) -> list[ServerEntry]:
-    """The entries that are turned on, when no two of them have one name."""
+    """The enabled entries; raises ConfigError if two have the same name."""
     found: dict[str, ServerEntry] = {}
     for entry in entries:
         if not entry.enabled:
@@ -224,13 +227,13 @@ def _unique(entries: list[ServerEntry]) -> list[ServerEntry]:
 
 
 def _disabled(entries: list[ServerEntry]) -> tuple[str, ...]:
-    """Of two entries with one name, the one that is turned on counts."""
+    """The names that have only disabled entries."""
     on = {entry.name for entry in entries if entry.enabled}
     return tuple(dict.fromkeys(entry.name for entry in entries if entry.name not in on))
 
 
 def _check_tables(source: ConfigSource, env: Mapping[str, str]) -> None:
-    """An included file keeps its gateway to itself, but a mistake in it is still one."""
+    """Check the tables of an included file. They are not used, but mistakes in them are reported."""
     if not source.foreign:
         gateway(source.data, source.file, env)
         search(source.data, source.file)
@@ -240,6 +243,16 @@ def _check_tables(source: ConfigSource, env: Mapping[str, str]) -> None:
         access(source.data, source.file)
         limits(source.data, source.file)
         audit(source.data, source.file, env)
+
+
+def _check_caller_keys(servers: tuple[ServerConfig, ...], callers: AuthConfig) -> None:
+    """A token that was shown to the gateway is never passed on."""
+    for server in servers:
+        if callers.knows_callers and "authorization" in server.caller_keys:
+            raise ConfigError(
+                f"server {server.name!r} takes callers' keys from 'authorization', which [auth] needs",
+                'name another header, as in caller_keys = ["x-api-key"]',
+            )
 
 
 def _check_bare_view(settings: GatewayConfig, names: list[str], file: Path) -> None:

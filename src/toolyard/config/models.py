@@ -12,7 +12,7 @@ GIB = 2**30
 
 
 class Stdio(Struct, frozen=True, kw_only=True):
-    """A process of ours that speaks on its standard input and output."""
+    """A child process that speaks MCP on its standard input and output."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -26,26 +26,26 @@ class Http(Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     transport: Literal["auto", "sse"] = "auto"
     era: Literal["auto", "caller"] = "auto"
-    """`caller`: a server of both eras is spoken to in that of whoever calls."""
+    """`caller`: if the server supports both eras, each call uses the era of its caller."""
     session_url: str = ""
-    """Where a session of its own is begun for each thread; without it there is none."""
+    """The address that starts a session for each thread. If empty, there are no such sessions."""
     session_header: str = "x-composio-session-id"
 
 
 class InProcess(Struct, frozen=True, kw_only=True):
-    """A server made with the kit: `package.module:attribute`, `/path/to/file.py:attribute`, a bundled one."""
+    """A kit server: `package.module:attribute`, `/path/to/file.py:attribute`, or a bundled one."""
 
     module: str
     options: Mapping[str, Any] = {}
-    """For a module that makes its server with settings."""
+    """Settings for a module that builds its server from them."""
 
 
 class Composio(Struct, frozen=True, kw_only=True):
-    """Composio's tool router: tools of many apps, found by its own search, in a session for each thread."""
+    """Composio's tool router: tools of many apps, with its own search and a session for each thread."""
 
     api_key: str
     user_id: str = "{user}"
-    """As whom apps are connected; `{user}`, `{tenant}`, `{agent}` and `{thread}` are those of the caller."""
+    """The user whose apps are connected; `{user}`, `{tenant}`, `{agent}` and `{thread}` are the caller's."""
     base_url: str = "https://backend.composio.dev"
     api: Literal["router", "labs"] = "router"
     toolkits: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Composio(Struct, frozen=True, kw_only=True):
 
 
 class ResultLimits(Struct, frozen=True, kw_only=True):
-    """What makes a result big. None: as it is a level higher, for the server or for all of them."""
+    """The limits above which a result is big. None: use the limit of the server, or the global one."""
 
     shape: bool | None = None
     max_bytes: int | None = None
@@ -64,16 +64,16 @@ class ResultLimits(Struct, frozen=True, kw_only=True):
 
 class ServerResults(ResultLimits, frozen=True, kw_only=True):
     tools: dict[str, ResultLimits] = {}
-    """By the server's own names."""
+    """By the server's own names of its tools."""
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
-    """One upstream. Two that are equal need no reconnection when the file is read anew."""
+    """One upstream. If it is unchanged when the file is read again, its connections stay open."""
 
     name: str
     where: Stdio | Http | InProcess | Composio
     description: str = ""
-    """What it is for, in the user's words: shown and searched before the words of its tools."""
+    """Its purpose in the user's words. It is shown, and searched, before the descriptions of its tools."""
     allow: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
     rename: dict[str, str] = {}
@@ -81,18 +81,18 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     timeout: float = 60.0
     connect_timeout: float = 15.0
     start_timeout: float | None = None
-    """How long a program may take to start. None: minutes, and longer for one that may download itself."""
+    """The time limit for starting a program. None: some minutes, more for package runners that download."""
     concurrency: int = 64
     retries: int = 2
     max_result: int = GIB
     start: Literal["lazy", "eager"] = "lazy"
     results: ServerResults = ServerResults()
     caller_keys: tuple[str, ...] = ()
-    """Headers, in lower case, in which callers bring keys of their own for this server, and for no other."""
+    """Lower-case names of headers with callers' own keys for this server. No other server gets them."""
 
 
 class Broken(Struct, frozen=True, kw_only=True):
-    """An entry that cannot be used; the others go on. The reason holds no values and no paths."""
+    """An entry that cannot be used; the others still work. The reason contains no values and no paths."""
 
     name: str
     reason: str
@@ -116,14 +116,14 @@ class GatewayConfig(Struct, frozen=True, kw_only=True):
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     public_url: str = ""
-    """Where clients reach it, without the path of the endpoint."""
+    """The URL under which clients reach the gateway, without the path of the endpoint."""
 
 
 class SearchConfig(Struct, frozen=True, kw_only=True):
     learn: bool = True
     limit: int = 5
     list_found: bool = False
-    """Whether what a conversation found is listed for it. A changed list costs a client its prompt cache."""
+    """Whether found tools are listed for their conversation. A changed list invalidates a prompt cache."""
     schema_tokens: int = 2000
     remote_seconds: float = 8.0
     batch_concurrency: int = 8
@@ -131,7 +131,7 @@ class SearchConfig(Struct, frozen=True, kw_only=True):
 
 
 class StateConfig(Struct, frozen=True, kw_only=True):
-    """What outlives a request: sessions, credential profiles, what was learnt."""
+    """Data that outlives a request: sessions, credential profiles, search feedback."""
 
     url: str = ""
     session_ttl: float = 3600.0
@@ -139,7 +139,7 @@ class StateConfig(Struct, frozen=True, kw_only=True):
 
 
 class ResultsConfig(Struct, frozen=True, kw_only=True):
-    """When a result is too big for a model's context, and what is sent in its place."""
+    """When a result is too big for a model's context, and what replaces it."""
 
     shape: bool = True
     max_bytes: int = 4000
@@ -155,7 +155,7 @@ class ResultsConfig(Struct, frozen=True, kw_only=True):
 
 
 class StoreConfig(Struct, frozen=True, kw_only=True):
-    """Where whole results are kept."""
+    """Where whole results are stored."""
 
     url: str = ""
     ttl: float = 7 * 24 * 3600.0
@@ -174,16 +174,16 @@ class TelemetryConfig(Struct, frozen=True, kw_only=True):
     logs: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     access_log: bool = False
-    """A line for each call to a server, also when all went well, with who made it and from where."""
+    """Log every call to a server, also a successful one, with its caller and the client's address."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """`files` are all that were read, the one asked for first: who watches them sees every change."""
+    """`files` are all files that were read, the main one first; watch them to see every change."""
 
     servers: tuple[ServerConfig, ...] = ()
     broken: tuple[Broken, ...] = ()
     disabled: tuple[str, ...] = ()
-    """The names of entries that are turned off."""
+    """The names of disabled entries."""
     gateway: GatewayConfig = GatewayConfig()
     search: SearchConfig = SearchConfig()
     state: StateConfig = StateConfig()

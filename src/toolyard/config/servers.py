@@ -1,7 +1,7 @@
-"""Server entries: from a table in a file to a `ServerConfig`; and the bundled servers by name.
+"""Server entries: makes a `ServerConfig` from a table in a file. Also names the bundled servers.
 
-Entries under `servers` are ours and strict: an unknown key is a mistake. Entries under `mcpServers`, and
-those in other programs' files, are lenient: unknown keys are ignored.
+Entries under `servers` are ours and checked strictly: an unknown key is an error. Entries under
+`mcpServers`, and those in other programs' files, may have unknown keys, which are ignored.
 """
 
 import os
@@ -38,11 +38,11 @@ from .values import (
 )
 
 BUNDLED = {
-    "demo": "something harmless to try things with",
+    "demo": "harmless tools for a first try",
     "sql": "questions to a database, in SQL or in words",
-    "schema": "what a database has: tables, columns, relations, values",
+    "schema": "the tables, columns, relations and values of a database",
     "memory": "notes that an agent keeps between conversations",
-    "sessions": "earlier conversations, found again",
+    "sessions": "search in earlier conversations",
     "render": "logs, errors and services of Render, or of log files",
     "browser": "a web browser",
     "rest": "any REST API, described by a table",
@@ -51,7 +51,7 @@ BUNDLED = {
 
 
 def module_of(name: str) -> str:
-    """The module of a bundled server; any other name as it is."""
+    """The module of a bundled server; any other name unchanged."""
     return f"toolyard.servers.{name}" if name in BUNDLED else name
 
 
@@ -59,12 +59,12 @@ TABLE_SUFFIXES = (".toml", ".json")
 
 
 def is_table(target: str) -> bool:
-    """Whether it names the file of a REST API's table, which the server `rest` serves."""
+    """Whether the target is the file of a REST API's table, which the server `rest` serves."""
     return target.endswith(TABLE_SUFFIXES)
 
 
 def module_and_options(target: str, options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The module that serves a target, and its options: those of a table say which one it is."""
+    """The module that serves a target, and its options, which for a table include its path."""
     if is_table(target):
         return module_of("rest"), {"table": target, **options}
     return module_of(target), options
@@ -94,7 +94,7 @@ def _limits(value: Any) -> dict[str, Any]:
         try:
             found[key] = _LIMITS[key](item)
         except ConfigValueError as error:
-            raise ConfigValueError(f"has a bad {key!r}: it {error.message}", error.hint) from None
+            raise ConfigValueError(f"has an invalid {key!r}: it {error.message}", error.hint) from None
     return found
 
 
@@ -106,7 +106,7 @@ def _options(value: Any) -> dict[str, Any]:
     return table(value)
 
 
-# What makes an entry one of its kind, and what only that kind has.
+# The keys of each kind of server.
 KINDS: dict[str, dict[str, Reader]] = {
     "command": {"args": texts, "env": variables, "cwd": nonempty, "max_memory": size},
     "url": {
@@ -127,9 +127,9 @@ KINDS: dict[str, dict[str, Reader]] = {
     },
 }
 MARKED = ("command", "url", "module")
-"""The kinds that are told by the key of the same name; the others by `type`."""
+"""The kinds that are recognised by the key of the same name; the others by `type`."""
 KEYED = ("url", "module")
-"""The kinds that a caller's own key can be handed to with each call."""
+"""The kinds of server that can get a caller's own key with each call."""
 MAX_DESCRIPTION = 500
 COMMON: dict[str, Reader] = {
     "description": short_text(MAX_DESCRIPTION),
@@ -167,15 +167,14 @@ _READERS: dict[str, Reader] = {
 }
 KEYS = tuple(_READERS)
 
-# How others write what we have a word for, and what means something else to them: their `timeout` is in
-# seconds for some and in milliseconds for others.
+# Other spellings of our keys and values. Their `timeout` is ignored: some write seconds, others milliseconds.
 _THEIR_URLS = ("serverUrl", "httpUrl")
 _THEIR_TRANSPORTS = ("http", "streamable-http", "streamableHttp", "streamable_http", "stdio")
 _THEIR_OWN = ("timeout",)
 
 
 class ServerEntry(Struct, frozen=True):
-    """A server as a file has it; `foreign` when another program wrote it."""
+    """A server as written in a file; `foreign` if it is another program's file."""
 
     name: str
     fields: dict[str, Any]
@@ -194,7 +193,7 @@ class ServerEntry(Struct, frozen=True):
 
 
 def server_config(entry: ServerEntry, env: Mapping[str, str]) -> ServerConfig:
-    """The server of an entry. Wrong says what is wrong with it, Unusable what it lacks on this machine."""
+    """Check an entry. Raises ConfigValueError, or UnusableEntryError if this machine lacks something."""
     if not entry.name.strip():
         raise ConfigValueError("has no name")
     fields = _translated(entry.fields) if entry.foreign else entry.fields
@@ -218,18 +217,18 @@ def server_config(entry: ServerEntry, env: Mapping[str, str]) -> ServerConfig:
     common = {key: values[key] for key in COMMON if key in values}
     if common.get("caller_keys") and kind not in KEYED:
         raise ConfigValueError(
-            f"has 'caller_keys', which cannot be handed on by {kind!r}", "'url' and 'module' can"
+            f"has 'caller_keys', which {kind!r} does not support", "use it with 'url' or 'module'"
         )
     return ServerConfig(name=entry.name, where=where, **common)
 
 
 def _composio(own: dict[str, Any], env: Mapping[str, str]) -> Composio:
-    """What it does not say is taken from the variables that Composio's own clients read."""
+    """Missing values come from the variables that Composio's own clients read."""
     who = own.get("user_id", "")
     if "{thread}" in who and "{tenant}" not in who and "{user}" not in who:
         # A caller chooses its thread, and so could choose to be another tenant's.
         raise ConfigValueError(
-            "has a 'user_id' with {thread} and without {user} or {tenant}", "put {user} into it too"
+            "has a 'user_id' with {thread} but without {user} or {tenant}", "add {user} to it"
         )
     if "api_key" not in own and not env.get("COMPOSIO_API_KEY"):
         raise UnusableEntryError("has no 'api_key' and COMPOSIO_API_KEY is not set", "set one of them")
@@ -240,7 +239,7 @@ def _composio(own: dict[str, Any], env: Mapping[str, str]) -> Composio:
 
 
 def own_fields(entry: ServerEntry) -> dict[str, Any]:
-    """The entry as we would write it into a file of ours: known keys only, variables as they are."""
+    """The entry in the form of our own files: known keys only, variables not filled in."""
     fields = _translated(entry.fields) if entry.foreign else dict(entry.fields)
     kind = _kind(fields)
     fields = _checked(fields, kind, entry.foreign)
@@ -260,11 +259,9 @@ def _kind(fields: Mapping[str, Any]) -> str:
     given = [key for key in MARKED if key in fields]
     if not given:
         near = next((hint for key in fields if (hint := nearest(key, MARKED))), None)
-        raise ConfigValueError("has none of 'command', 'url' and 'module'", near or "give one of them")
+        raise ConfigValueError("has no 'command', 'url' or 'module'", near or "add one of them")
     if len(given) > 1:
-        raise ConfigValueError(
-            f"has {' and '.join(map(repr, given))} at once", "a server is of one kind: keep one"
-        )
+        raise ConfigValueError(f"has {' and '.join(map(repr, given))} together", "keep only one of them")
     return given[0]
 
 
@@ -275,17 +272,17 @@ def check_keys(fields: Mapping[str, Any]) -> None:
 
 
 def _checked(fields: dict[str, Any], kind: str, foreign: bool) -> dict[str, Any]:
-    """The fields without those of other kinds, which in an entry of ours are a mistake."""
+    """The fields without those of other kinds, which are errors in our own entries."""
     others = {key: other for other, keys in KINDS.items() if other != kind for key in keys}
     others |= {key: key for key in MARKED if key != kind}
     for key in fields:
         if key in others and not foreign:
-            raise ConfigValueError(f"has {key!r}, which goes with {others[key]!r}, not with {kind!r}")
+            raise ConfigValueError(f"has {key!r}, which belongs to {others[key]!r}, not to {kind!r}")
     return {key: value for key, value in fields.items() if key in _READERS and key not in others}
 
 
 def _values(fields: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
-    """Every field is looked at before a variable that is not set is complained of: typos come first."""
+    """Reads every field before it reports a variable that is not set: typos are reported first."""
     values: dict[str, Any] = {}
     missing: UnusableEntryError | None = None
     for key, given in fields.items():
@@ -301,22 +298,22 @@ def _values(fields: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _apply_type(values: dict[str, Any], kind: str) -> None:
-    """`type` says again what the keys say already, except that a server speaks the old transport only."""
+    """`type` repeats what the keys say, except that `sse` selects the old transport."""
     said = values.get("type")
     if said is None:
         return
     if said not in TYPES[kind]:
-        raise ConfigValueError(f"is of type {said!r} and has {kind!r}", "'type' may be left out")
+        raise ConfigValueError(f"has type {said!r} but also {kind!r}", "leave out 'type'")
     if said == "sse":
         values.setdefault("transport", "sse")
 
 
 def _translated(fields: dict[str, Any]) -> dict[str, Any]:
-    """Another program's entry in our words."""
+    """Translate another program's entry to our keys."""
     ours = {key: value for key, value in fields.items() if value is not None and key not in _THEIR_OWN}
     described = ours.pop("description", None)
     if isinstance(described, str):
-        # Written for people: it breaks nothing, whatever is in it.
+        # Written for people: an invalid one is no reason to refuse the entry.
         line = " ".join(described.replace("\0", " ").split())[:MAX_DESCRIPTION]
         ours["description"] = line.replace("${", "$${")
     for key in _THEIR_URLS:
@@ -336,7 +333,7 @@ def absolute(path: str, folder: Path) -> str:
 
 
 def _in_process(module: str, options: dict[str, Any], folder: Path) -> InProcess:
-    """A table is looked for beside the configuration too, however it is named."""
+    """A REST table, in any form of target, is also looked for beside the configuration file."""
     if is_table(module):
         module, options = "rest", {"table": module, **options}
     if module == "rest" and isinstance(options.get("table"), str):
@@ -345,7 +342,7 @@ def _in_process(module: str, options: dict[str, Any], folder: Path) -> InProcess
 
 
 def _located(module: str, folder: Path) -> str:
-    """A file is looked for beside the configuration, wherever the process runs."""
+    """A file is looked for beside the configuration file, whatever the current folder is."""
     place, colon, attribute = module.rpartition(":")
     if not colon or os.sep in attribute or attribute.endswith(".py"):
         place, colon, attribute = module, "", ""

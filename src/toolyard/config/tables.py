@@ -51,7 +51,7 @@ GATEWAY: dict[str, Reader] = {
     "public_url": url_or_empty,
 }
 MACHINE_KEYS = ("host", "port", "allowed_hosts", "allowed_origins", "public_url")
-"""What of `[gateway]` depends on the machine, and may name variables."""
+"""The keys of `[gateway]` that depend on the machine and may use variables."""
 SEARCH: dict[str, Reader] = {
     "learn": flag,
     "limit": integer(1),
@@ -106,7 +106,7 @@ def gateway(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> Gate
     found = GatewayConfig(**values)
     if found.view == "bare" and not found.server:
         raise ConfigError(
-            f"{display_path(file)}: [gateway] has view = \"bare\" and no 'server'", 'add server = "NAME"'
+            f"{display_path(file)}: [gateway] has view = \"bare\" but no 'server'", 'add server = "NAME"'
         )
     return found
 
@@ -116,7 +116,7 @@ def search(data: Mapping[str, Any], file: Path) -> SearchConfig:
 
 
 def state(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> StateConfig:
-    """Its texts may be secrets, so they may name variables; without `key`, ENCRYPTION_KEY is one."""
+    """Texts may use variables, because they may be secrets. The default of `key` is ENCRYPTION_KEY."""
     values = read_table(data, "state", STATE, file, env)
     _locate(values, "sqlite", file.parent)
     values.setdefault("key", env.get("ENCRYPTION_KEY", ""))
@@ -128,14 +128,14 @@ def results(data: Mapping[str, Any], file: Path) -> ResultsConfig:
 
 
 def store(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> StoreConfig:
-    """Its options may be secrets, so they may name variables."""
+    """Options may use variables, because they may be secrets."""
     values = read_table(data, "store", STORE, file, env)
     _locate(values, "local", file.parent)
     return StoreConfig(**values)
 
 
 def _locate(values: dict[str, Any], scheme: str, folder: Path) -> None:
-    """A path in an address starts at the folder of the file that has it."""
+    """Make a path in an address relative to the folder of the configuration file."""
     address: str = values.get("url", "")
     path = address.removeprefix(f"{scheme}:").removeprefix("//")
     if address.startswith(f"{scheme}:") and path:

@@ -2,7 +2,7 @@
 
 Each checks what a key takes and returns it in its final type.
 
-A reader raises `ConfigValueError` with what was expected. `substitute` fills in `${NAME}` and
+A reader raises `ConfigValueError`, which says what was expected. `substitute` fills in `${NAME}` and
 `${NAME:-default}` first.
 """
 
@@ -26,7 +26,7 @@ _FACTORS = {"b": 1} | {
     for power, letter in enumerate("kmgt", 1)
     for unit, base in (("b", 1000), ("ib", 1024))
 }
-# In this order, since true and false are numbers to Python. What is left is one of TOML's dates and times.
+# In this order, because bool is a subclass of int. Any other type is one of TOML's dates and times.
 _KINDS = {
     type(None): "null",
     bool: "true or false",
@@ -52,7 +52,7 @@ def text(value: Any) -> str:
     if not isinstance(value, str):
         raise ConfigValueError(f"must be text, not {kind_of(value)}")
     if "\0" in value:
-        raise ConfigValueError("has a zero byte")
+        raise ConfigValueError("contains a null byte")
     return value
 
 
@@ -63,7 +63,7 @@ def nonempty(value: Any) -> str:
 
 
 def short_text(longest: int) -> Reader:
-    """Text on one line, without characters that nobody sees: a model would read them."""
+    """Text on one line, without invisible characters, which a model would read."""
 
     def read(value: Any) -> str:
         visible = "".join(sign for sign in text(value) if sign.isprintable() or sign.isspace())
@@ -120,7 +120,7 @@ def seconds_or_zero(value: Any) -> float:
 def _seconds(value: Any, zero: bool) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigValueError(f"must be a number of seconds, not {kind_of(value)}")
-    if not value >= 0 or (value == 0 and not zero):  # TOML has a value that is not a number
+    if not value >= 0 or (value == 0 and not zero):  # TOML has nan
         raise ConfigValueError(f"must be {'0 or more' if zero else 'more than 0'} seconds, not {value}")
     if value > _LONGEST_WAIT:
         raise ConfigValueError(f"must be at most {_LONGEST_WAIT:.0f} seconds")
@@ -135,7 +135,7 @@ def size(value: Any) -> int:
 
 
 def size_or_zero(value: Any) -> int:
-    """0 for none."""
+    """Like `size`, but 0 is allowed and means none."""
     if isinstance(value, int) and not isinstance(value, bool):
         count = value
     else:
@@ -163,13 +163,13 @@ def one_of(*options: str) -> Reader:
 
 
 def some_of(*options: str) -> Reader:
-    """A list of these, each once and at least one."""
+    """A list of one or more of the options, without duplicates."""
     one = one_of(*options)
 
     def read(value: Any) -> tuple[str, ...]:
         found = tuple(one(item) for item in texts(value))
         if not found or len(set(found)) < len(found):
-            raise ConfigValueError("must have at least one, and none twice")
+            raise ConfigValueError("must list at least one value, and each only once")
         return found
 
     return read
@@ -181,14 +181,14 @@ def texts(value: Any) -> tuple[str, ...]:
     items = cast(list[Any], value)
     for item in items:
         if not isinstance(item, str) or "\0" in item:
-            raise ConfigValueError(f"must be a list of texts, and has {kind_of(item)} in it")
+            raise ConfigValueError(f"must be a list of texts, but contains {kind_of(item)}")
     return tuple(items)
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """A list of names or patterns; an empty one would fit nothing."""
+    """A list of names or patterns. An empty text is refused, because it would match nothing."""
     if "" in texts(value):
-        raise ConfigValueError("has an empty text in it")
+        raise ConfigValueError("contains an empty text")
     return tuple(value)
 
 
@@ -202,11 +202,11 @@ def variables(value: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, item in table(value).items():
         if not name or "=" in name or "\0" in name:
-            raise ConfigValueError(f"has {name!r}, which cannot be the name of a variable")
+            raise ConfigValueError(f"has {name!r}, which is not a valid variable name")
         if isinstance(item, int | float) and not isinstance(item, bool):
             item = str(item)
         if not isinstance(item, str) or "\0" in item:
-            raise ConfigValueError(f"must be texts, and {name!r} is {kind_of(item)}")
+            raise ConfigValueError(f"must contain only texts, but {name!r} is {kind_of(item)}")
         found[name] = item
     return found
 
@@ -215,13 +215,11 @@ def headers(value: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, item in table(value).items():
         if not _HEADER_NAME.fullmatch(name):
-            raise ConfigValueError(f"has {name!r}, which cannot be the name of a header")
+            raise ConfigValueError(f"has {name!r}, which is not a valid header name")
         if not isinstance(item, str):
-            raise ConfigValueError(f"must be texts, and {name!r} is {kind_of(item)}")
+            raise ConfigValueError(f"must contain only texts, but {name!r} is {kind_of(item)}")
         if name.lower() in map(str.lower, found):
-            raise ConfigValueError(
-                f"has {name!r} twice", "capital letters make no difference in the name of a header"
-            )
+            raise ConfigValueError(f"has {name!r} twice", "upper and lower case are the same in header names")
         item = item.strip()
         if any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in item):
             raise ConfigValueError(f"has a line break or another control character in {name!r}")
@@ -231,23 +229,23 @@ def headers(value: Any) -> dict[str, str]:
 
 def header_name(value: Any) -> str:
     if not _HEADER_NAME.fullmatch(text(value)):
-        raise ConfigValueError("cannot be the name of a header")
+        raise ConfigValueError("is not a valid header name")
     return value
 
 
 def header_names(value: Any) -> tuple[str, ...]:
-    """Names of headers, in lower case as they are compared."""
+    """Header names, in lower case for comparison."""
     return tuple(header_name(name).lower() for name in names(value))
 
 
 def template(*fields: str) -> Reader:
-    """A text in which `{field}` stands for something."""
+    """A text with placeholders such as `{field}`."""
     known = ", ".join(f"{{{field}}}" for field in fields)
 
     def read(value: Any) -> str:
         for found in _PLACE.findall(nonempty(value)):
             if found not in fields:
-                raise ConfigValueError(f"has an unknown placeholder {{{found}}}", f"known are {known}")
+                raise ConfigValueError(f"has an unknown placeholder {{{found}}}", f"known: {known}")
         return value
 
     return read
@@ -258,9 +256,9 @@ def renames(value: Any) -> dict[str, str]:
     for name, shown in table(value).items():
         if not isinstance(shown, str) or not _SHOWN_NAME.fullmatch(shown):
             rule = "a name has 1 to 64 letters, digits, _ and -"
-            raise ConfigValueError(f"cannot show {name!r} under the name that is given", rule)
+            raise ConfigValueError(f"gives {name!r} an invalid name", rule)
         if shown in found.values():
-            raise ConfigValueError(f"shows two under the one name {shown!r}")
+            raise ConfigValueError(f"gives two items the name {shown!r}")
         found[name] = shown
     return found
 
@@ -270,7 +268,7 @@ def url(value: Any) -> str:
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, a bracket that is not closed
+    except ValueError:  # a port that is not a number, a bracket that is not closed
         usable = False
     if not usable or any(character.isspace() or ord(character) < 32 for character in address):
         raise ConfigValueError("is not an http or https address", "as in https://example.com/mcp")
@@ -278,7 +276,7 @@ def url(value: Any) -> str:
 
 
 def port(value: Any) -> int:
-    """A number, or a text of one: a variable may hold it."""
+    """A number, or a text with one, because a variable may contain it."""
     number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65535:
         raise ConfigValueError("must be 0 to 65535")
@@ -286,20 +284,20 @@ def port(value: Any) -> int:
 
 
 def host_names(value: Any) -> tuple[str, ...]:
-    """Names by which clients call a server, with or without a port; `*` is any."""
+    """Host names that clients use for the server, with or without a port; `*` is any."""
     for name in names(value):
         if not _HOST_NAME.fullmatch(name):
             raise ConfigValueError(
-                "has a text in it that is not a host name", "as in tools.example.com or [::1]:8321"
+                "contains a text that is not a host name", "as in tools.example.com or [::1]:8321"
             )
     return tuple(value)
 
 
 def origins(value: Any) -> tuple[str, ...]:
-    """Web pages as browsers name them; `*` is any."""
+    """Origins of web pages, as browsers send them; `*` is any."""
     for origin in names(value):
         if origin != "*" and not _ORIGIN.fullmatch(origin):
-            raise ConfigValueError("has a text in it that is not an origin", "as in https://app.example.com")
+            raise ConfigValueError("contains a text that is not an origin", "as in https://app.example.com")
     return tuple(value)
 
 
@@ -308,7 +306,7 @@ def url_or_empty(value: Any) -> str:
 
 
 def address_of(what: str, schemes: tuple[str, ...], example: str) -> Reader:
-    """The address of a store, or nothing."""
+    """The address of a store, or an empty text."""
 
     def read(value: Any) -> str:
         address = text(value).strip()
@@ -325,13 +323,13 @@ state_url = address_of(
     '"sqlite:", "sqlite:///path", "redis://host" or "postgresql://host/name"',
 )
 store_url = address_of(
-    "a place for results",
+    "a store for results",
     ("local", "s3", "gs", "az", "supabase"),
     '"local:", "local:/path", "s3://bucket/prefix", "gs://bucket", "az://container" or "supabase://bucket"',
 )
 
 
-# `$${` is how a `${` is written that is none.
+# `$${` is a literal `${`.
 _PLACEHOLDER = re.compile(r"\$\$\{|\$\{(?P<body>[^}]*)\}?")
 _BODY = re.compile(r"(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.S)
 _EDITORS = re.compile(r"(?P<kind>[a-z]+):(?=\w)")
@@ -339,7 +337,7 @@ _FOLDERS = ("workspaceFolder", "workspaceFolderBasename", "workspaceRoot")
 
 
 def substitute(value: Any, env: Mapping[str, str], key: str) -> Any:
-    """The value with the variables in all its strings filled in; Unusable names the one that is not set."""
+    """Fill in the variables in all strings of a value; UnusableEntryError names one that is not set."""
     if isinstance(value, str):
         return (
             _PLACEHOLDER.sub(lambda found: _fill_placeholder(found, env, key), value)
@@ -376,22 +374,22 @@ def _unset(name: str, key: str) -> UnusableEntryError:
     if name in _FOLDERS:
         return UnusableEntryError(
             f"{key!r} uses ${{{name}}}, which only an editor knows",
-            f"write the folder in its place, or set the variable {name}",
+            f"write the folder instead, or set the variable {name}",
         )
     hint = f"set it, or give a default: ${{{name}:-default}}"
     return UnusableEntryError(f"{key!r} needs the variable {name!r}, which is not set", hint)
 
 
 def _not_a_variable(body: str, key: str) -> ConfigValueError:
-    # What stands in the braces is not quoted: somebody may have put the secret itself there.
+    # The text in the braces is not quoted: it may be the secret itself.
     editors = _EDITORS.match(body)
     if editors is not None:
         kind = editors["kind"]
         return UnusableEntryError(
             f"{key!r} uses ${{{kind}:...}}, which only an editor can fill in",
-            "use an environment variable in its place: ${NAME}",
+            "use an environment variable instead: ${NAME}",
         )
-    hint = "write ${NAME} or ${NAME:-default}; a ${ that is to stay is written $${"
+    hint = "write ${NAME} or ${NAME:-default}, or $${ for a literal ${"
     return ConfigValueError("has an invalid variable reference", hint)
 
 

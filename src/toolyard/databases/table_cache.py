@@ -1,4 +1,7 @@
-"""The list of a database's tables, cached for a while."""
+"""The list of a database's tables, cached for a while.
+
+Not in `model`, because workers load that, and it imports no asyncio.
+"""
 
 import asyncio
 import time

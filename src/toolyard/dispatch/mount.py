@@ -1,8 +1,8 @@
 """One mounted upstream and the steps around each call: breaker, deadline, slot, retry, session renewal.
 
-What never left may always be retried. What left and was not answered is retried only if it may run twice
-(reads, lists, tools that call themselves read-only or idempotent). A call refused because its session
-expired had no effect, and runs once more in a new session.
+A request that was never sent may always be retried. A request that was sent and not answered is retried
+only if it may run twice (reads, lists, tools declared read-only or idempotent). A call refused because its
+session expired had no effect, and runs once more in a new session.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ WAITING_PER_SLOT = 16
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
 
 OnTrouble = Callable[[str, bool], None]
-"""Told why a call or probe failed, and whether calls are refused from now on."""
+"""Called with the reason why a call or probe failed, and whether calls are refused from now on."""
 
 
 def _nothing(*_: object) -> None: ...
@@ -64,9 +64,9 @@ class Breaker:
     def __init__(self, server: str, on_trouble: OnTrouble = _nothing) -> None:
         self.server = server
         self.reason: str | None = None
-        """Why calls are refused; None if they are not."""
+        """Why calls are refused; None while the breaker is closed."""
         self.is_calm = False
-        """It is closed, and the last call was answered: another answer changes nothing."""
+        """The breaker is closed and the last call was answered: another answer changes nothing."""
         self._on_trouble = on_trouble
         self._failures = 0
         self._since: float | None = None
@@ -78,7 +78,7 @@ class Breaker:
 
     def check(self) -> None:
         if self.reason is not None:
-            raise UpstreamDownError(self.server, f"it is down: {self.reason}; it is tried again by itself")
+            raise UpstreamDownError(self.server, f"it is down: {self.reason}; the gateway keeps trying")
 
     def failed(self, reason: str) -> None:
         """A call was not answered."""
@@ -88,7 +88,7 @@ class Breaker:
         self._note(reason, opened)
 
     def unwell(self, reason: str) -> None:
-        """A probe was not answered. Opens at once: callers need not find out too."""
+        """A probe was not answered. Opens at once, so that calls need not fail first."""
         self._note(reason, not self._in_grace())
 
     def _note(self, reason: str, opened: bool) -> None:
@@ -118,7 +118,7 @@ class Breaker:
 
 
 class Deadline(Struct, eq=False):
-    """The time limit of one call, which runs in the task that asked for it."""
+    """The time limit of one call. It cancels the task that started it."""
 
     _deadlines: "Deadlines"
     task: "asyncio.Task[Any]"
@@ -133,7 +133,7 @@ class Deadline(Struct, eq=False):
         return self.due - self._deadlines.now()
 
     def pause(self) -> None:
-        """Stops the clock while the user is asked, until all questions are answered."""
+        """Stop the clock until all questions to the user are answered."""
         if self._questions == 0:
             self._left = self.left
             self._deadlines.running.pop(self, None)
@@ -146,14 +146,14 @@ class Deadline(Struct, eq=False):
             self._deadlines.add(self)
 
     def took_effect(self) -> bool:
-        """For a call that was cancelled: whether this limit did it, and nobody else."""
+        """Whether this limit alone cancelled the call."""
         return self.expired and self.task.uncancel() == 0
 
 
 class Deadlines:
     """The limits of all calls to one upstream, with one timer for the earliest.
 
-    `asyncio.timeout` arms a timer for each call: 4 to 5 µs, of the 80 that a call in process takes in all.
+    `asyncio.timeout` sets a timer for each call: 4 to 5 µs of the 80 that a call in process takes.
     """
 
     def __init__(self, limit: float) -> None:
@@ -167,7 +167,7 @@ class Deadlines:
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
-        # Naming the loop spares a system call: before Python 3.12 finding it asks for the process id.
+        # Passing the loop saves a system call: before Python 3.12, finding it calls getpid().
         task = asyncio.current_task(loop)
         assert task is not None, "a call runs in a task"
         deadline = Deadline(self, task, loop.time() + self.limit)
@@ -227,7 +227,7 @@ class _PausingChannel:
 
 
 class Mount:
-    """`version` tells the protocol version that the upstream speaks, once that is known."""
+    """`version` returns the protocol version of the upstream, once it is known."""
 
     def __init__(
         self,
@@ -257,7 +257,7 @@ class Mount:
         self._is_leaving = False
 
     def reconfigure(self, config: ServerConfig) -> None:
-        """Other limits for calls from now on; those under way keep theirs."""
+        """Use other limits for new calls; running calls keep theirs."""
         self.config = config
         self._deadlines.limit = config.timeout
         self._admit()
@@ -307,7 +307,7 @@ class Mount:
     def _timed_out(self, method: str, has_slot: bool) -> UpstreamError:
         limit = self.config.timeout
         if not has_slot:
-            taken = f"its {self.config.concurrency} places were all taken for {limit:g} s"
+            taken = f"all of its {self.config.concurrency} slots were busy for {limit:g} s"
             return UpstreamBusyError(self.server, taken)
         late = UpstreamTimeoutError(self.server, f"it did not answer {method!r} within {limit:g} s")
         self.breaker.failed(late.reason)
@@ -334,12 +334,10 @@ class Mount:
             except McpError:
                 self.breaker.answered()
                 raise
-            except Exception as error:  # a fault of ours that this upstream's answer brought to light
-                logger.error("a call to %s failed in an unforeseen way", self.server, exc_info=error)
-                self.breaker.failed("its answer was not foreseen")
-                raise InvalidReplyError(
-                    self.server, "its answer was not foreseen; the log has the details"
-                ) from None
+            except Exception as error:  # a bug of ours that this upstream's answer triggered
+                logger.error("a call to %s failed with an unexpected error", self.server, exc_info=error)
+                self.breaker.failed("unexpected error; see the log")
+                raise InvalidReplyError(self.server, "unexpected error in the gateway; see its log") from None
             else:
                 if not self.breaker.is_calm:
                     self.breaker.answered()
@@ -350,13 +348,13 @@ class Mount:
             return False
         if was_stale and isinstance(error, StaleSessionError):
             return False
-        if isinstance(error, NotReachedError):  # as often as there is time, until the breaker opens
+        if isinstance(error, NotReachedError):  # until the time is over or the breaker opens
             return self.config.retries > 0
         lost = isinstance(error, ConnectionLostError | InvalidReplyError)
         return safe and lost and tries < self.config.retries
 
     async def idle(self, wait: float) -> None:
-        """Wait until no call is under way, but not for ever."""
+        """Wait at most `wait` seconds until no call is running."""
         self._empty.clear()
         self._is_leaving = True
         if self.in_flight:
@@ -365,9 +363,9 @@ class Mount:
                     await self._empty.wait()
 
     async def _wait_for_slot(self) -> None:
-        """Waits for one of the calls under way to end. The queue is limited."""
+        """Wait for a running call to end. The queue is limited."""
         if len(self._queue) >= self.config.concurrency * WAITING_PER_SLOT:
-            raise UpstreamBusyError(self.server, "too many calls are waiting for it already")
+            raise UpstreamBusyError(self.server, "too many calls are already waiting for it")
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
         try:
@@ -395,7 +393,7 @@ class Mount:
 
 
 class CallTarget(Struct, frozen=True):
-    """Where a request goes: the mount, and what the upstream calls the tool or prompt."""
+    """The destination of a request: the mount, and the upstream's own name of the tool or prompt."""
 
     mount: Mount
     own: str = ""
@@ -410,7 +408,7 @@ REFUSED = (401, 410)
 
 
 class SessionSlot(Struct, frozen=True):
-    """Whose session it is, and how one is begun."""
+    """The owner of a session, and how a new one is started."""
 
     leases: Leases
     tenant: str
@@ -425,7 +423,7 @@ class SessionSlot(Struct, frozen=True):
         return await self.leases.peek(self.tenant, self.thread, self.upstream)
 
     async def renew(self, stale: str) -> Lease:
-        """At most one is begun, however many ask at once."""
+        """Replace a stale session. Concurrent callers start only one new session."""
         return await self.leases.renew(self.tenant, self.thread, self.upstream, stale, self.begin)
 
 
@@ -436,7 +434,7 @@ async def renew_once(
     is_over: Callable[[McpError], bool],
     says_over: Callable[[T], bool],
 ) -> T:
-    """Runs `work`, and once more in a new session if the first was refused because its session is over."""
+    """Run `work`, and once more in a new session if the call was refused because its session is over."""
     try:
         result = await work(lease)
     except McpError as error:
@@ -449,7 +447,7 @@ async def renew_once(
 
 
 def _is_another(fresh: Lease, lease: Lease | None) -> bool:
-    """Whether a retry can differ. A local session is not sent, so another local one changes nothing."""
+    """Whether a retry can succeed. A local session is not sent, so another local one changes nothing."""
     return not fresh.is_local or not (lease is None or lease.is_local)
 
 
@@ -489,7 +487,7 @@ def says_over(outcome: Outcome) -> bool:
 
 
 class LeasedUpstream(Upstream):
-    """An upstream whose requests carry the id of a leased session; `rest` is where sessions are begun."""
+    """An upstream whose requests carry the id of a leased session; `rest` is the API that starts sessions."""
 
     def __init__(self, server: str, inner: Upstream, leases: Leases, header: str, rest: JsonApi) -> None:
         self._server = server
@@ -523,10 +521,10 @@ class LeasedUpstream(Upstream):
         try:
             reply = msgspec.json.decode(body, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise InvalidReplyError(self._server, "what its session_url answers is no JSON object") from None
+            raise InvalidReplyError(self._server, "its session_url did not return a JSON object") from None
         found = replies.session(reply, "")
         if found is None:
-            raise InvalidReplyError(self._server, "its session_url gave no id")
+            raise InvalidReplyError(self._server, "its session_url returned no session id")
         return NewSession(found.id, found.ttl, source=self._server)
 
     async def info(self) -> UpstreamInfo:

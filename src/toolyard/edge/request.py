@@ -1,12 +1,12 @@
-"""One HTTP request, from its headers to its call.
+"""Reads one HTTP request, from its headers to its call.
 
-Owns what every HTTP edge asks in this order: may it enter (Host and Origin), who calls (`identify`,
-callers' keys), which replies it accepts, and which call it is. Also the ASGI types, and how long an edge
-waits (`Pace`). Handles no call: that is the work of `http` and `aws`.
+Owns the steps of every HTTP edge, in this order: check Host and Origin, identify the caller (`identify` or an authenticator,
+callers' keys), read which replies it accepts, and make the call. Also the ASGI types, and the time limits
+of an edge (`Pace`). Does not answer calls: `http` and `aws` do.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import UNSET, Struct
@@ -48,7 +48,7 @@ SSE_HEADERS: Headers = [
 
 
 class ClientDisconnectedError(Exception):
-    """The client hung up before its request was complete."""
+    """The client disconnected before its request was complete."""
 
 
 class BodyTooLargeError(Exception):
@@ -68,7 +68,7 @@ async def send_empty(send: Send, status: int, headers: Headers) -> None:
 
 
 async def read_body(first: Event, receive: Receive, limit: int) -> bytes:
-    """A whole body, of which `first` is the first piece."""
+    """Read the whole body; `first` is its first piece."""
     chunks: list[bytes] = []
     size = 0
     event = first
@@ -86,7 +86,7 @@ async def read_body(first: Event, receive: Receive, limit: int) -> bytes:
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
-    """Returns when the client has hung up."""
+    """Return when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -104,39 +104,39 @@ class HttpRequest(Struct, gc=False):
 
 class Pace(Struct, frozen=True, kw_only=True):
     watch_after: float = 0.05
-    """A call still running then has its connection watched, so that hanging up cancels it."""
+    """After this time the connection of a running call is watched: a disconnect cancels the call."""
     stream_after: float = 5.0
-    """A watched call without an answer by then goes on as a stream, so that nobody takes it for dead."""
+    """After this time a running call is answered as a stream, so that the client sees it is alive."""
     ping_every: float = 15.0
-    """A silent stream shows a sign of life this often."""
+    """The interval of keep-alive comments on a silent stream."""
     keep_streams: float = 60.0
-    """A legacy stream that nobody reads is kept this long for its client to come back."""
+    """How long a legacy stream without a connection is kept for its client to resume it."""
     read_body: float = 60.0
-    """A body that comes in pieces must be complete by then."""
+    """The time limit for a body that arrives in pieces."""
     close_grace: float = 2.0
-    """Calls under way have this long to finish when the server closes."""
+    """How long running calls may take to finish when the server closes."""
     ask_timeout: float = 3600.0
-    """A legacy client has this long to answer a question."""
+    """How long a legacy client may take to answer a question."""
 
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
 class HostGuard:
-    """`hosts` and `origins` add to the local ones; "*" admits any.
+    """Checks Host and Origin. `hosts` and `origins` are allowed in addition to local ones; "*" allows any.
 
-    A host may be given with or without its port. An origin on an allowed host is allowed.
+    A host may have a port. An origin on an allowed host is allowed.
     """
 
     def __init__(self, hosts: list[str] | None, origins: list[str] | None) -> None:
         self._hosts = frozenset(host.lower() for host in [*LOCAL_HOSTS, *(hosts or [])])
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins or [])
         self._any_host = "*" in self._hosts
-        self._last_host = b"\0"  # no host that was ever let in
+        self._last_host = b"\0"  # equal to no host
         self._any_origin = "*" in self._origins
 
     def refusal(self, headers: RequestHeaders) -> tuple[int, str] | None:
-        """Why this request may not enter, as a status and a sentence, or None."""
+        """The status and message with which this request is refused; None if it is allowed."""
         raw_host = headers.raw.get(b"host")
         if raw_host != self._last_host and not self._any_host:
             host = headers.get(b"host")
@@ -149,7 +149,7 @@ class HostGuard:
             if not self._is_allowed_origin(origin):
                 what = f"Origin {origin[:80]!r} is not allowed"
                 return 403, f"{what}; add it with --allow-origin or to allowed_origins"
-        # `raw` keeps one of several headers of a name, so then the pairs are looked at one by one.
+        # `raw` has one header of each name, so if there are more the pairs are checked one by one.
         values = (
             headers.raw.values()
             if len(headers.raw) == len(headers.pairs)
@@ -179,7 +179,7 @@ class HostGuard:
         return parts.scheme in ("http", "https") and self._is_allowed_host(parts.netloc)
 
     def cors(self, headers: RequestHeaders) -> Headers:
-        """For an origin that was let in: what its browser needs to see."""
+        """The headers that a browser needs for an allowed origin."""
         return [
             (b"access-control-allow-origin", headers.raw[b"origin"]),
             (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version"),
@@ -196,16 +196,16 @@ class HostGuard:
 
 
 Identify = Callable[[Headers], Principal | Identity | Awaitable[Principal | Identity]]
-"""Reads whose request it is from its headers; raises `Refused` to turn it away."""
+"""Reads the caller's identity from the headers; raises `Refused` to refuse the request."""
 
 WITHOUT_TRAILERS = "toolyard.without_trailers"
-"""The name of our server's ASGI extension: all headers of this scope came before the body."""
+"""Our server's ASGI extension. It says that the headers of this scope contain no trailers."""
 _LIMITED_HTTP = "toolyard.edge.http.server:LimitedHttp"
 _MIXES_TRAILERS = "uvicorn.protocols.http.httptools_impl"
 
 
 class Refused(Exception):
-    """For `identify`: answer with this status instead of serving the request."""
+    """Raised by `identify`: the request is answered with this status and not served."""
 
     def __init__(self, status: int, message: str, headers: Headers | None = None) -> None:
         super().__init__(message)
@@ -214,19 +214,50 @@ class Refused(Exception):
         self.headers = headers or []
 
 
+class RequestAuthenticator(Protocol):
+    """Finds out who makes a request, from its credentials and where it comes from."""
+
+    async def authenticate(
+        self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b""
+    ) -> Principal:
+        """`peer` is the address at the other end of the connection, `resource` the path of the endpoint.
+
+        Raises `Refused` to turn the request away.
+        """
+        ...
+
+
+class AuthenticatorSetting(Struct):
+    """Who finds out who calls, now. A gateway changes it when its configuration changes."""
+
+    authenticator: RequestAuthenticator | None = None
+
+
+async def authenticate_caller(
+    authenticator: RequestAuthenticator, headers: RequestHeaders, scope: Scope, receive: Receive, path: str
+) -> Identity:
+    """Raises `Refused`, also where a trailer of the body may stand among the headers."""
+    if b"transfer-encoding" in headers.raw:
+        _check_trailers(scope, receive)
+    client = scope.get("client")
+    principal = await authenticator.authenticate(
+        headers, client[0] if client else "", resource=path, query=scope.get("query_string", b"")
+    )
+    return Identity(principal)
+
+
 async def identify_caller(
     identify: Identify, headers: RequestHeaders, scope: Scope, receive: Receive
 ) -> Identity:
-    """Asks `identify`, which may take each header for the only one of its name, and for one of the request.
+    """Call `identify` with headers that have no duplicates and no trailers among them.
 
-    Raises McpError for a header that came twice, and `Refused` where a trailer may stand among the headers.
+    Raises McpError for a duplicate header, and `Refused` if a trailer could be among the headers.
     """
     if scope.get("http_version") in ("2", "3"):
         headers = _with_one_cookie(headers)
     check_repeated(headers)
-    if b"transfer-encoding" in headers.raw and _mixes_trailers(scope, receive):
-        message = "Send a Content-Length: this server cannot tell the trailers of a chunked body from headers"
-        raise Refused(411, f"{message}; it runs uvicorn without --http {_LIMITED_HTTP}")
+    if b"transfer-encoding" in headers.raw:
+        _check_trailers(scope, receive)
     found = identify(headers.pairs)
     if not isinstance(found, Principal | Identity):
         found = await found
@@ -234,7 +265,7 @@ async def identify_caller(
 
 
 def _with_one_cookie(headers: RequestHeaders) -> RequestHeaders:
-    """HTTP/2 and HTTP/3 allow a client to cut its one cookie header into several lines."""
+    """Join cookie headers: HTTP/2 and HTTP/3 allow a client to split its cookies over several lines."""
     pieces = [value for name, value in headers.pairs if name == b"cookie"]
     if len(pieces) < 2:
         return headers
@@ -242,14 +273,20 @@ def _with_one_cookie(headers: RequestHeaders) -> RequestHeaders:
     return RequestHeaders.of([*others, (b"cookie", b"; ".join(pieces))])
 
 
+def _check_trailers(scope: Scope, receive: Receive) -> None:
+    if _mixes_trailers(scope, receive):
+        message = "Send a Content-Length: this server cannot tell the trailers of a chunked body from headers"
+        raise Refused(411, f"{message}; it runs uvicorn without --http {_LIMITED_HTTP}")
+
+
 def _mixes_trailers(scope: Scope, receive: Receive) -> bool:
-    """uvicorn with httptools, unless it is ours, appends trailers to the headers."""
+    """Whether trailers may be among the headers, as with uvicorn's own httptools protocol."""
     cycle: object = getattr(receive, "__self__", None)
     return type(cycle).__module__ == _MIXES_TRAILERS and WITHOUT_TRAILERS not in scope.get("extensions", {})
 
 
 Admit = Callable[[Secret], Awaitable[None]]
-"""Asks whether whoever has this key may enter at all; raises `Refused` when not."""
+"""Checks whether a key is valid; raises `Refused` if not."""
 
 _BEARER = "bearer "
 _PURPOSE = "caller-key"
@@ -257,19 +294,19 @@ _CHALLENGE = (b"www-authenticate", b"Bearer")
 
 
 class CallerKeys(Struct, frozen=True):
-    """Where callers put their keys."""
+    """The headers in which callers send their keys."""
 
     headers: tuple[str, ...]
-    """Lower-case names. In `authorization`, the key stands behind `Bearer`."""
+    """Lower-case names. In `authorization`, the key comes after `Bearer`."""
     required: bool = True
-    """Whether a request without any is turned away; else it is served without a key."""
+    """Whether a request without a key is refused; otherwise it is served without one."""
     every: bool = False
-    """Whether each of the headers is a key of its own; else the one named first counts."""
+    """Whether each header carries a separate key; otherwise only the first header present is used."""
     admit: Admit | None = None
 
 
 class CallerKeySetting(Struct):
-    """Where callers put their keys now. A gateway changes it when its configuration changes."""
+    """The current `CallerKeys`. A gateway replaces them when its configuration changes."""
 
     keys: CallerKeys | None = None
 
@@ -284,7 +321,7 @@ class CallerKeyReader:
     async def read(
         self, headers: RequestHeaders, identity: Identity
     ) -> tuple[Identity, Mapping[str, Secret] | None]:
-        """The identity that follows from the keys, and the keys.
+        """Return the identity that the keys give, and the keys.
 
         Raises `Refused` if a key is missing or unusable.
         """
@@ -308,30 +345,32 @@ class CallerKeyReader:
             except BaseException:
                 forget_keys(found)
                 raise
-        marks = "+".join(dict.fromkeys(secret.fingerprint for secret in found.values()))
         principal = identity.principal
+        if principal.kind not in ("local", "application"):
+            return identity, found  # who asks is known already, and such a key is for a server only
+        marks = "+".join(dict.fromkeys(secret.fingerprint for secret in found.values()))
         is_local = principal.tenant == Principal().tenant
         tenant = f"key:{marks}" if is_local else f"{principal.tenant}/key:{marks}"
         return replace(identity, principal=replace(principal, tenant=tenant)), found
 
 
 def forget_keys(secrets: Mapping[str, Secret]) -> None:
-    """The request is over, and so are its keys, whoever still holds them."""
+    """Erase the keys when their request is over, for all holders of a reference."""
     for secret in secrets.values():
         secret.forget()
 
 
 def _key_in(headers: RequestHeaders, name: str) -> str | None:
-    """A header's key, None when it is not there; what is there and cannot be a key is refused."""
+    """The key in a header; None if there is none. Raises `Refused` if it is invalid."""
     raw = name.encode()
     if raw not in headers.raw:
         return None
     if sum(1 for known, _ in headers.pairs if known == raw) > 1:
-        raise Refused(400, f"The header {name!r} came more than once")
+        raise Refused(400, f"The header {name!r} was sent more than once")
     value = headers.get(raw) or ""
     if name == AUTHORIZATION:
         if value[: len(_BEARER)].lower() != _BEARER:
-            return None  # of another scheme, and so not for us
+            return None  # another scheme, so not a key for us
         value = value[len(_BEARER) :].strip()
     if not value:
         return None
@@ -347,7 +386,7 @@ def _missing_key(headers: tuple[str, ...]) -> str:
 
 
 MAX_LENGTH_DIGITS = 18
-"""Digits of a Content-Length; a longer one is over every limit."""
+"""The most digits of a Content-Length; a longer one exceeds every limit."""
 JSON_TYPE, STREAM_TYPE = b"application/json", b"text/event-stream"
 MAX_CACHED_ACCEPTS = 64
 
@@ -359,7 +398,7 @@ class AcceptHeader(Struct, frozen=True):
 
 
 class AcceptHeaders(dict[bytes | None, AcceptHeader]):
-    """Accept headers by their text. Each is parsed once: a client sends the same one every time."""
+    """A cache of parsed Accept headers: a client sends the same one every time."""
 
     def __missing__(self, header: bytes | None) -> AcceptHeader:
         parsed = _parse_accept(header)
@@ -396,9 +435,9 @@ def _quality(text: bytes) -> float:
 
 
 def _weight(ranges: list[_Range], media_type: bytes) -> _Weight | None:
-    """How much it is wanted: by its quality, then by its place; None when it is not taken.
+    """The preference for a media type, by quality and then by position; None if it is not accepted.
 
-    What is meant by a wildcard has no place of its own, and comes after what is named.
+    A type that only matches a wildcard comes after named types.
     """
     for wanted in (media_type, media_type.split(b"/")[0] + b"/*", b"*/*"):
         for place, (name, quality) in enumerate(ranges):
@@ -413,17 +452,17 @@ def _is_first(one: _Weight | None, other: _Weight | None) -> bool:
 
 
 def form_error(headers: RequestHeaders, accepted: AcceptHeader) -> tuple[int, str] | None:
-    """The status and the message with which a POST with these headers is refused, or None."""
+    """The status and message with which a POST with these headers is refused, or None."""
     content_type = headers.raw.get(b"content-type")
     if content_type is None or content_type.split(b";")[0].strip().lower() != JSON_TYPE:
         return 415, "Content-Type must be application/json"
     if not accepted.json:
-        return 406, "Accept must admit application/json and should admit text/event-stream"
+        return 406, "Accept must allow application/json and should allow text/event-stream"
     return None
 
 
 class RequestReader:
-    """Makes calls of modern messages."""
+    """Makes calls from modern messages."""
 
     def __init__(self) -> None:
         self._reader = ModernReader()
@@ -437,7 +476,7 @@ class RequestReader:
         message: JsonRpcMessage,
         channel: Channel,
     ) -> Call | None:
-        """The call of a modern message; None for a legacy one."""
+        """Make the call of a modern message; None for a legacy message."""
         method, id = message.method, message.id
         if len(headers.raw) != len(headers.pairs):
             check_duplicates(headers)
@@ -462,7 +501,7 @@ def _modern_notification(
     message: JsonRpcMessage,
     method: str,
 ) -> Call:
-    """The modern era defines none over HTTP, and no headers for one but the version."""
+    """The modern era defines no client notifications over HTTP, so only the version header is checked."""
     version = headers.version or ""
     if version not in MODERN_VERSIONS:
         raise UnsupportedVersion(version[:80])

@@ -1,4 +1,4 @@
-"""Legacy sessions that carry their state in their id, and legacy messages as calls.
+"""Legacy sessions, whose id contains their state, and calls made from legacy messages.
 
 The id is a signed token with the negotiated version, the client, its capabilities and its owner. Any
 process with the same key can serve it, also after a restart. Later changes (log level, subscriptions, the
@@ -55,7 +55,7 @@ _decode_token = msgspec.json.Decoder(SessionToken).decode
 
 
 class OpenedSession(Struct, frozen=True):
-    """A session whose id was found good."""
+    """A session whose id is valid."""
 
     token: SessionToken
     caller: Caller
@@ -63,7 +63,7 @@ class OpenedSession(Struct, frozen=True):
 
 
 def read_client_info(info: dict[str, Any]) -> ClientInfo:
-    """`clientInfo` as a stranger sent it, cut to what we keep."""
+    """Read `clientInfo`, which is untrusted, and shorten it."""
     name, version = info.get("name"), info.get("version")
     return ClientInfo(
         name[:100] if isinstance(name, str) else "unknown", version[:100] if isinstance(version, str) else ""
@@ -79,7 +79,7 @@ class LegacySessions:
         self._cache: dict[tuple[str, Identity], OpenedSession] = {}
 
     def start(self, params: InitializeParams, identity: Identity) -> tuple[str, Caller, LegacySession]:
-        """A new session: its id, who opened it, and what it begins with."""
+        """Open a session: returns its id, its caller and its initial state."""
         client = read_client_info(params.client_info)
         token = SessionToken(
             nonce=secrets.token_urlsafe(12),
@@ -92,18 +92,18 @@ class LegacySessions:
         )
         id = self._sealer.seal(msgspec.json.encode(token), _PURPOSE)
         if len(id) > MAX_ID_BYTES:
-            raise InvalidParams("clientInfo and capabilities are too large to open a session with")
+            raise InvalidParams("clientInfo and capabilities are too large for a session")
         return id, _caller_of(token, identity), LegacySession(token.nonce)
 
     def anonymous(self, version: str, identity: Identity) -> OpenedSession:
-        """For one request that has no session: nothing of it is kept."""
+        """A temporary session for one request without a session; it is not stored."""
         token = SessionToken(
             secrets.token_urlsafe(12), version, 0, identity.principal.binding, "unknown", "", _NONE
         )
         return OpenedSession(token, _caller_of(token, identity), LegacySession(token.nonce))
 
     def find(self, id: str, identity: Identity) -> OpenedSession | None:
-        """The session of an id, or None when it is forged, foreign, expired or ended."""
+        """The session of an id; None if the id is forged, another caller's, expired or ended."""
         opened = self._cache.get((id, identity)) or self._open(id, identity)
         if opened is None:
             return None
@@ -122,7 +122,7 @@ class LegacySessions:
         if token.version not in LEGACY_VERSIONS:
             return None
         opened = OpenedSession(token, _caller_of(token, identity), LegacySession(token.nonce))
-        # Opening costs a tenth of a call; a few recent ones are worth keeping.
+        # Opening a token costs a tenth of a call, so recent ones are cached.
         if len(self._cache) >= MAX_OPENED:
             self._cache.clear()
         self._cache[id, identity] = opened
@@ -139,7 +139,7 @@ class LegacySessions:
         return self._pinned.get(nonce) or self._saved.get(nonce) or opened.session
 
     def pin(self, session: LegacySession) -> None:
-        """While a listening stream is open, the stream and later requests must see one and the same state."""
+        """Keep the state while a listening stream is open, so that the stream and later requests share it."""
         self._pinned[session.id] = session
 
     def unpin(self, id: str) -> None:
@@ -148,7 +148,7 @@ class LegacySessions:
             self.remember(session)
 
     def remember(self, session: LegacySession) -> None:
-        """Keep a session that has something to remember; the others cost nothing."""
+        """Store a session that differs from the default; other sessions need no memory."""
         if session.log_level is None and not session.subscriptions:
             return
         self._saved[session.id] = session
@@ -162,17 +162,17 @@ def _caller_of(token: SessionToken, identity: Identity) -> Caller:
 
 
 NO_SESSION = (
-    "No Mcp-Session-Id header: send 'initialize' first, or speak 2026-07-28 with its headers and params._meta"
+    "No Mcp-Session-Id header: send 'initialize' first, or use 2026-07-28 with its headers and params._meta"
 )
 NEEDS_SESSION = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
-"""What only makes sense for later requests. Everything else is answered without a session too."""
+"""Methods that only affect later requests. All others are also answered without a session."""
 SESSION_HEADER = b"mcp-session-id"
 
 
 def find_session(
     sessions: LegacySessions, headers: RequestHeaders, identity: Identity
 ) -> OpenedSession | None:
-    """The session that a request names, if it is one of ours."""
+    """The session that a request names; None if it is not one of ours."""
     id = headers.get(SESSION_HEADER)
     return None if id is None else sessions.find(id, identity)
 
@@ -180,7 +180,7 @@ def find_session(
 def anonymous_session(
     sessions: LegacySessions, headers: RequestHeaders, identity: Identity, message: JsonRpcMessage
 ) -> OpenedSession | None:
-    """A request without a session, as from curl: served for itself. Its client can be asked nothing."""
+    """A temporary session for a request without one, such as from curl. The client cannot be asked."""
     known = SESSION_HEADER in headers.raw
     if known or not isinstance(message.id, int | str) or message.method in (UNSET, *NEEDS_SESSION):
         return None
@@ -188,7 +188,7 @@ def anonymous_session(
 
 
 def session_error(headers: RequestHeaders, id: Any = None) -> tuple[int, bytes]:
-    """No session, or not one of ours."""
+    """The error for a missing or unknown session."""
     status, error = 404, McpError(-32001, "Session not found; send 'initialize' to open a new one")
     if SESSION_HEADER not in headers.raw:
         status, error = 400, InvalidRequest(NO_SESSION)
@@ -203,7 +203,7 @@ def legacy_call(
     keys: Mapping[str, Secret] | None,
     channel: Channel = NO_CHANNEL,
 ) -> Call:
-    """The call of a request or a notification of this session."""
+    """Make a call from a request or notification of this session."""
     method, params, id = message.method, message.params, message.id
     assert isinstance(method, str)
     if not isinstance(id, int | str):

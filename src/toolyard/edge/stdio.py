@@ -1,7 +1,7 @@
 """The stdio edge: one message a line on standard input and output.
 
-`Duplex` is one conversation over any two-way channel of whole messages, in both eras; the rest are the pipes.
-Standard output belongs to the protocol: what a tool prints goes to standard error.
+`Duplex` serves one client over any two-way channel of whole messages, in both eras; the rest handles pipes.
+Standard output belongs to the protocol: output that a tool prints goes to standard error.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ MAX_RUNNING = 10_000
 
 Write = Callable[[bytes], Awaitable[None]]
 WritePieces = Callable[[AsyncIterator[bytes]], Awaitable[None]]
-"""Writes one message that comes in pieces; others wait until it is complete."""
+"""Writes one message in pieces; other messages wait until it is complete."""
 
 
 class _DuplexChannel:
@@ -90,7 +90,7 @@ class Duplex:
         self._running: dict[Id, asyncio.Task[None]] = {}
         self._pending: dict[str, asyncio.Future[Raw]] = {}
         self._subscriptions: set[asyncio.Task[None]] = set()
-        """Those that end only with the service."""
+        """Subscriptions, which end only with the service."""
         self._background: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Task[None] | None = None
 
@@ -139,26 +139,27 @@ class Duplex:
             )
         if self._legacy is None:
             raise InvalidRequest(
-                "Not initialized: send 'initialize' first, or speak 2026-07-28 with its params._meta"
+                "Not initialized: send 'initialize' first, or use 2026-07-28 with its params._meta"
             )
         token = read_legacy_progress_token(body, params)
         return Call(method, params, self._legacy, self._channel, id, token, self._session)
 
     async def _answer(self, call: Call, id: Id) -> None:
         try:
-            _, body = await answer(self._service, call)
+            body = await answer(self._service, call)
             if isinstance(body, StreamedReply):
                 with body:
                     await self._write_pieces(body.chunks())
             else:
                 await self.write(body)
         except asyncio.CancelledError:
-            # Who is cancelled by the client or by our close has left the table; else a tool did it to itself.
+            # A call cancelled by its client or by `close` is no longer in the table; otherwise a tool
+            # cancelled itself.
             if self._running.get(id) is not asyncio.current_task():
                 raise
             await self.write(encode_error(id, InternalError()))
         finally:
-            # The id may have been cancelled and taken again meanwhile.
+            # The id may have been cancelled and used again meanwhile.
             if self._running.get(id) is asyncio.current_task():
                 del self._running[id]
 
@@ -173,7 +174,7 @@ class Duplex:
             except McpError:
                 return
             if task is not None:
-                # Its id is free again at once; it is waited for all the same.
+                # The id is free again at once, but `close` still waits for the task.
                 task.cancel()
                 self._track(task)
             return
@@ -187,7 +188,7 @@ class Duplex:
             self._track(asyncio.create_task(take_notification(self._service, call)))
 
     def _track(self, task: asyncio.Task[None]) -> None:
-        """Keep a task that nobody awaits, until it ends or we close."""
+        """Keep a reference to a background task until it ends or we close."""
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
@@ -209,9 +210,9 @@ class Duplex:
             self._pending.pop(id, None)
 
     async def finish(self, grace: float) -> None:
-        """The other side has no more to say: let calls be answered, but not for long.
+        """The input has ended: wait a limited time for running calls.
 
-        Before the service closes, since what they work with closes with it.
+        Call it before the service closes, because calls need the service.
         """
         for future in self._pending.values():
             if not future.done():
@@ -221,7 +222,7 @@ class Duplex:
             await asyncio.wait(calls, timeout=grace)
 
     async def close(self, grace: float) -> None:
-        """After the service: let subscriptions end, and whatever else still runs."""
+        """End subscriptions and all other tasks. Call it after the service has closed."""
         if self._listening is not None:
             self._listening.cancel()
         if self._running:
@@ -248,15 +249,19 @@ async def _nothing() -> None:
     return None
 
 
-def run(service: Service, on_close: OnClose = _nothing) -> None:
+def run(
+    service: Service,
+    on_close: OnClose = _nothing,
+    identity: Identity = Identity(),  # noqa: B008 (frozen)
+) -> None:
     """`on_close` runs when every call has been answered, and closes what the service uses."""
     with _protocol_streams() as (source, sink), suppress(KeyboardInterrupt):
-        run_to_end(serve(service, source, sink, on_close))
+        run_to_end(serve(service, source, sink, on_close, identity))
 
 
 @contextmanager
 def _protocol_streams() -> Generator[tuple[int, int], None, None]:
-    """Private copies of fds 0 and 1, while the public ones lead nowhere and to standard error."""
+    """Private copies of fds 0 and 1. Meanwhile fd 0 is empty, and fd 1 leads to standard error."""
     sys.stdout.flush()
     source, sink = _copy(0, os.O_RDONLY), _copy(1, os.O_WRONLY)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -272,14 +277,20 @@ def _protocol_streams() -> Generator[tuple[int, int], None, None]:
 
 
 def _copy(fd: int, mode: int) -> int:
-    """A closed stream is taken for an empty one."""
+    """Copy a descriptor; a closed one becomes an empty stream."""
     try:
         return os.dup(fd)
     except OSError:
         return os.open(os.devnull, mode)
 
 
-async def serve(service: Service, source: int, sink: int, on_close: OnClose = _nothing) -> None:
+async def serve(
+    service: Service,
+    source: int,
+    sink: int,
+    on_close: OnClose = _nothing,
+    identity: Identity = Identity(),  # noqa: B008 (frozen)
+) -> None:
     """Serve the messages of one pair of file descriptors until the input ends or we are told to stop."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -287,7 +298,7 @@ async def serve(service: Service, source: int, sink: int, on_close: OnClose = _n
         with suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, stop.set)
     writer = _Writer(sink, stop.set)
-    duplex = Duplex(service, writer.write, writer.write_pieces)
+    duplex = Duplex(service, writer.write, writer.write_pieces, identity)
     reading = asyncio.create_task(_read(source, duplex, writer))
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -305,17 +316,16 @@ async def serve(service: Service, source: int, sink: int, on_close: OnClose = _n
 
 
 class _Writer:
-    """Whole lines in order, never on the loop when that could block.
+    """Writes whole lines in order, and never blocks the event loop.
 
-    A line that fits the pipe is written at once; anything else goes to a thread of its own, which a
-    client that does not read may hold up for as long as it likes. A line once begun is finished,
-    whatever happens to the call it came from.
+    A line that fits into the pipe is written at once; others go to a thread, which a client that does not
+    read may block. A line that was begun is finished, even if its call is cancelled.
     """
 
     def __init__(self, sink: int, on_broken: Callable[[], None]) -> None:
         self._sink = sink
         self._on_broken = on_broken
-        """Told when nobody reads any more: then there is nobody to serve."""
+        """Called when the client no longer reads."""
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._pending = 0
         self._drained = asyncio.Event()
@@ -327,7 +337,7 @@ class _Writer:
         self._long_line = False
 
     async def write_pieces(self, pieces: AsyncIterator[bytes]) -> None:
-        """One line, as it comes. Once begun it is finished, and others wait for its end."""
+        """Write one line in pieces. Once begun it is finished, and other lines wait for its end."""
         async with self._turn:
             self._long_line = True
             try:
@@ -349,7 +359,7 @@ class _Writer:
         await self.wait_for_room()
 
     def _try(self, line: bytes) -> bool:
-        """Write at once, if the pipe has room for all of it. Up to this size it takes all or nothing."""
+        """Write now if the pipe has room for the whole line. Writes up to this size are atomic."""
         try:
             if not select.select([], [self._sink], [], 0)[1]:
                 return False
@@ -368,7 +378,7 @@ class _Writer:
         self._pending += len(line)
         self._lines.put(line)
         if self._thread is None:
-            # A daemon: a line that nobody takes must not keep the process.
+            # A daemon: a line that the client does not read must not keep the process alive.
             self._thread = threading.Thread(target=self._drain, daemon=True)
             self._thread.start()
 
@@ -385,7 +395,7 @@ class _Writer:
         while view:
             try:
                 view = view[os.write(self._sink, view) :]
-            except BlockingIOError:  # somebody made the channel non-blocking
+            except BlockingIOError:  # another process made the pipe non-blocking
                 select.select([], [self._sink], [])
             except OSError:
                 self._broken = True
@@ -401,13 +411,13 @@ class _Writer:
             self._idle.set()
 
     async def wait_for_room(self) -> None:
-        """Wait until the client has taken enough of what we said for us to hear more."""
+        """Wait until the client has read enough of our output; until then we read no more input."""
         while self._pending > MAX_PENDING:
             self._drained.clear()
             await self._drained.wait()
 
     async def flush(self, grace: float) -> None:
-        """Wait until all is written, but not for long."""
+        """Wait at most `grace` seconds until everything is written."""
         if self._pending:
             self._idle.clear()
             with suppress(TimeoutError):
@@ -445,7 +455,7 @@ async def _read(source: int, duplex: Duplex, writer: _Writer) -> None:
 
 
 def _can_be_watched(fd: int) -> bool:
-    """Not a plain file or /dev/null, as in `toolyard stdio < requests`: those are always readable."""
+    """False for a plain file or /dev/null, as in `toolyard stdio < requests`: those are always readable."""
     mode = os.fstat(fd).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)
 

@@ -17,7 +17,7 @@ from ..edge.request import CallerKeys
 from ..wire.call import SERVER_KEY, TASKS_EXTENSION, UI_EXTENSION, Call
 from ..wire.errors import MethodNotFound
 from ..wire.messages import decode_params
-from ..wire.seal import Sealer
+from ..wire.seal import KEY_VARIABLE, Sealer
 from ..wire.types import DiscoverResult, Icon, Implementation, InitializeResult, Result, SetLevelParams
 from ..wire.versions import MODERN_VERSIONS
 from .calls.tasks import TaskRegistry
@@ -31,7 +31,6 @@ from .features.tools import Tool, ToolFeature
 if TYPE_CHECKING:
     from ..edge.http.app import HttpEdge
     from ..edge.request import Identify, Pace
-    from .connection import Connection
 
 
 class KitService:
@@ -152,7 +151,6 @@ logger = logging.getLogger("toolyard.kit")
 Visible = Callable[[Call], Awaitable[Callable[[Tool], bool] | None]]
 """Returns, for a request, a test whether its caller has a tool; None if it has all."""
 
-KEY_VARIABLE = "TOOLYARD_KEY"
 MAX_SECONDS = 10 * 365 * 24 * 3600.0
 
 
@@ -415,11 +413,16 @@ class Server:
         """End tasks and listeners. The transports call it; call it yourself after in-process use."""
         await self.service.close()
 
-    def connect(self, **options: Any) -> "Connection":
-        """A client in the same process, without a transport. See `kit.connection.Connection`."""
-        from .connection import Connection
+    def disable_tasks(self) -> None:
+        """Run long tools within their calls, for a host that is stopped after each response."""
+        for tool in self.tools.values():
+            tool.disable_tasks()
+        self.features.discard("tasks")
 
-        return Connection(self.service, **options)
+    def require_caller_keys(self) -> None:
+        """Refuse callers without a key of their own, if the server takes such keys at all."""
+        if self.caller_keys is not None:
+            self.caller_keys = msgspec.structs.replace(self.caller_keys, required=True)
 
 
 def _check_options(

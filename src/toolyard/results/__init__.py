@@ -1,1 +1,1 @@
-"""Results that fit a model's context: what is big is stored whole and shown as a summary and a preview."""
+"""Results that fit a model's context: big ones are stored whole and shown as a summary and a preview."""

@@ -34,7 +34,7 @@ class Limits(Struct, frozen=True):
     preview_chars: int = 1_200
     compact: str = "off"
     max_bounded_bytes: int = 100_000
-    """Results that their tool declares bounded for a model pass up to so many bytes."""
+    """Up to this size a result passes if its tool declares that it bounds its results for a model."""
     shape_always: bool = False
     """Whether to shape every result over a limit, even if that saves nothing: the contract of Suna."""
 

@@ -70,7 +70,7 @@ class OversizedPart(Struct, frozen=True):
 
     whole: PayloadPart
     tokens: int
-    """What the part costs a model as it is."""
+    """The cost of the part for a model."""
     form: Literal["all", "text", "structured"] = "all"
     """Which form the part is, if the two forms say different things."""
     other_blocks: tuple[Raw, ...] = ()

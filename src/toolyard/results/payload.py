@@ -1,4 +1,4 @@
-"""What a tool's result says, apart from the form it is said in.
+"""The content of a tool's result, independent of its form.
 
 A result may say the same thing twice, as text and as structured content, and may wrap a value in an
 object only because structured content has to be one. A payload has each thing once, as JSON or as text.
@@ -25,15 +25,15 @@ from .formats.json_parts import (
 
 PIECE = 256 * 1024
 LONGEST_LETTER = 12
-"""A pair of escapes; at the end of a piece any part of it may be missing."""
+"""Bytes of a pair of escapes; the end of a piece may cut it anywhere."""
 
 
 class BrokenTextError(ValueError):
-    """It is not the inside of a JSON string."""
+    """The bytes are not the inside of a JSON string."""
 
 
 def unescape(escaped: bytes, ended: bool) -> tuple[str, bytes]:
-    """The text so far, and what has to wait for more: an escape or a letter that is cut in two."""
+    """Returns the text, and the bytes of an incomplete escape or character at the end."""
     for wait in range(1 if ended else LONGEST_LETTER):
         end = len(escaped) - wait
         try:
@@ -44,7 +44,7 @@ def unescape(escaped: bytes, ended: bool) -> tuple[str, bytes]:
 
 
 def decode_string(literal: Raw) -> bytes | bytearray:
-    """A quoted string as the UTF-8 that it stands for; msgspec.DecodeError when it is none."""
+    """Decodes a JSON string to UTF-8. Raises msgspec.DecodeError for anything else."""
     view = memoryview(literal)
     if len(view) <= PIECE:
         return msgspec.json.decode(literal, type=str).encode()
@@ -60,14 +60,14 @@ def decode_string(literal: Raw) -> bytes | bytearray:
 
 
 COMPARED = 2**20
-"""Longer values are never decoded at once: they are compared part by part."""
+"""Bytes; longer values are compared part by part, never decoded at once."""
 DEEPEST_COMPARED = 4
 
 
 def texts_repeat(texts: Sequence[Buffer], value: Buffer) -> bool:
     if len(texts) == 1 and _same(texts[0], value):
         return True
-    # Some send a list as one text for each of its items.
+    # Some servers send a list as one text for each item.
     items = items_of(value)
     return (
         items is not None
@@ -88,7 +88,7 @@ def _same(text: Buffer, value: Buffer) -> bool:
 
 
 def _equal_values(one: Buffer, other: Buffer, depth: int = DEEPEST_COMPARED) -> bool:
-    """One may have its letters and numbers written otherwise, or its members in another order."""
+    """Compares values, whatever their escapes, number formats and order of members."""
     if len(one) <= COMPARED and len(other) <= COMPARED:
         return value_of(one) == value_of(other)
     if depth == 0:
@@ -101,7 +101,7 @@ def _equal_values(one: Buffer, other: Buffer, depth: int = DEEPEST_COMPARED) -> 
 
 
 def _parts_of(body: Buffer) -> Mapping[Any, Raw] | None:
-    """Of a list or an object; None for a text that is so long, and for one of too many parts."""
+    """Returns the parts of a list or an object; None for other values, and if there are too many parts."""
     items = items_of(body)
     if items is None:
         return members_of(body)
@@ -109,14 +109,14 @@ def _parts_of(body: Buffer) -> Mapping[Any, Raw] | None:
 
 
 def _equal_bytes(one: Buffer, other: Buffer) -> bool:
-    """In pieces: views of bytes are slow to compare, and copies of long ones take memory."""
+    """Compares in pieces: memory views compare slowly, and copies of long bodies take memory."""
     return len(one) == len(other) and all(
         bytes(one[at : at + PIECE]) == bytes(other[at : at + PIECE]) for at in range(0, len(one), PIECE)
     )
 
 
 def _without_whitespace(body: Buffer) -> bytes:
-    """JSON without white space."""
+    """Returns JSON without white space."""
     return msgspec.json.format(body, indent=-1)
 
 
@@ -126,7 +126,7 @@ MOST_BLOCKS = 100_000
 MEDIA = ("image", "audio")
 LONGEST_AS_SENT = 64 * 1024
 WRAPPERS = ("result",)
-"""How SDKs call the one member of an object that they put around a value."""
+"""Names of the only member of an object in which SDKs wrap a value."""
 
 
 class PayloadPart(Struct, frozen=True):
@@ -138,12 +138,12 @@ class PayloadPart(Struct, frozen=True):
 
 class Payload(Struct, frozen=True):
     texts: tuple[PayloadPart, ...] = ()
-    """Those that the structured part does not say as well."""
+    """The texts that do not repeat the structured part."""
     values: tuple[PayloadPart, ...] = ()
-    """The same, those of resources with where they are from."""
+    """Like `texts`, but resources are whole, with their addresses."""
     structured: PayloadPart | None = None
     links: tuple[Raw, ...] = ()
-    """Blocks that point to something, and those of kinds that we do not know."""
+    """Link blocks, and blocks of unknown kinds."""
     media: tuple[Raw, ...] = ()
     meta: Raw = NOTHING
     """The result's `_meta`."""
@@ -151,13 +151,13 @@ class Payload(Struct, frozen=True):
     """Its `resultType`."""
     is_error: bool = False
     uri: str = ""
-    """Where the text is from, when all that is said is one resource."""
+    """The address of the resource, if the result is one resource."""
     as_sent: "OriginalForms | None" = None
-    """Of one whose texts and structured part say different things."""
+    """Set if the texts and the structured part say different things."""
 
 
 class OriginalForms(Struct, frozen=True):
-    """What a result says in each of its two forms, as it came; empty where that is long."""
+    """The two forms of a result as they came; empty if a form is long."""
 
     texts: tuple[Raw, ...]
     """Blocks."""
@@ -189,7 +189,7 @@ _decode_contents = msgspec.json.Decoder(_Contents).decode
 
 
 class _SortedBlocks:
-    """The blocks of a result, each put where it belongs."""
+    """The blocks of a result, sorted by kind."""
 
     def __init__(self, content: Sequence[Raw]) -> None:
         self.texts: list[PayloadPart] = []
@@ -208,7 +208,7 @@ class _SortedBlocks:
         elif block.type == "resource" and block.resource is not NOTHING:
             self._put_resource(raw, block.resource)
         else:
-            # Raw parts keep all that they were cut from; these outlive it.
+            # Copied, because a Raw keeps the whole message in memory.
             (self.media if block.type in MEDIA else self.links).append(raw.copy())
 
     def _put_resource(self, raw: Raw, resource: Raw) -> None:
@@ -226,7 +226,7 @@ class _SortedBlocks:
 
 
 def parse_payload(body: Buffer) -> Payload:
-    """Of a result's JSON. One that is not as results are is one text: it was sent, so it says something."""
+    """Parses a result's JSON. A result of another form counts as one text."""
     try:
         result = _decode_result(body)
         found = _SortedBlocks(_blocks_in(result.content))
@@ -261,7 +261,7 @@ def _blocks_in(content: Raw) -> Sequence[Raw]:
 
 
 def _as_sent(texts: Sequence[Raw], structured: Raw | UnsetType) -> OriginalForms:
-    """Copied: they would keep all that they were cut from."""
+    """Copies the parts, because a Raw keeps the whole message in memory."""
     assert structured is not UNSET
     are_short = sum(len(memoryview(raw)) for raw in texts) <= LONGEST_AS_SENT
     is_short = len(memoryview(structured)) <= LONGEST_AS_SENT
@@ -275,9 +275,9 @@ def text_part(text: Buffer) -> PayloadPart:
 
 
 def _structured_part(body: memoryview, texts: list[Buffer]) -> tuple[PayloadPart, bool]:
-    """What a structured part says, and whether the texts only say it again.
+    """Returns the structured part, and whether the texts only repeat it.
 
-    An object of one member may be there only because structured content has to be one.
+    Unwraps an object of one member, which may exist only because structured content must be an object.
     """
     members = members_of(body) or {}
     name, inner = next(iter(members.items())) if len(members) == 1 else ("", NOTHING)

@@ -2,7 +2,7 @@
 
 Its JSON is held to the limits of its tool. It goes out as text and as structured content, with a
 resource link to the whole; images and links of the result stay with it. Also widens the listed output
-schemas, so that they admit such an answer: clients validate against them.
+schemas to admit this answer, because clients validate against them.
 """
 
 import csv
@@ -23,13 +23,13 @@ from .summary import ResultSummary, fit_summary
 
 Records = Sequence[dict[str, Any]]
 
-# What would end a cell or a row of a plain table, as it is written in Markdown and in programs.
+# Escapes characters that would end a cell or a row of a plain table.
 _ESCAPES = str.maketrans({"|": r"\|", "\n": r"\n", "\r": r"\r", "\\": r"\\"})
 
 
 def compact_records(records: Records, form: str, room: int) -> tuple[dict[str, Any], int]:
-    """In the form asked for, and how many are whole; by `auto` in the form that shows most of them, and of
-    those the cheapest."""
+    """Returns the records in a form, and how many are whole. `auto` takes the form that shows most records,
+    and among equals the cheapest."""
     plain = fit_items(records, room)
     best: dict[str, Any] = {"preview": plain}
     shown = len(plain) if plain == records[: len(plain)] else 0
@@ -46,7 +46,7 @@ def compact_records(records: Records, form: str, room: int) -> tuple[dict[str, A
 
 
 def _longest(records: Records, make: Callable[[Records], str], room: int) -> tuple[str, int]:
-    """With as many of them as there is room for."""
+    """Returns the text of as many records as fit, and their number."""
     for count in range(len(records), 0, -1):
         text = make(records[:count])
         if size_of(text) <= room:
@@ -83,7 +83,7 @@ COMPACT_FORMS: dict[str, Callable[[Records], str]] = {"csv": _as_csv, "table": _
 
 
 def preview_of(summary: ResultSummary, limits: Limits, room: int) -> tuple[dict[str, Any], bool]:
-    """`preview`, and `preview_format` where it is not JSON, within `room` bytes; and whether it is all."""
+    """Returns `preview` (and `preview_format` if not JSON) in `room` bytes, and whether it is complete."""
     if summary.text is not None:
         text = _text(summary.text, limits, room)
         return {"preview": text}, text == summary.text and len(text) == summary.fields.get("char_count")
@@ -111,7 +111,7 @@ def _text(text: str, limits: Limits, room: int) -> str:
 
 
 def _members(members: dict[str, Any], room: int) -> dict[str, Any]:
-    """Short values are whole, long ones share what is left; what is over is left out."""
+    """Shows short values whole and lets long ones share the rest of the room; omits the others."""
     if size_of(members) <= room:
         return members
     left = room - len("{}") - sum(size_of(name) + len(":,") for name in members)
@@ -134,14 +134,13 @@ def _members(members: dict[str, Any], room: int) -> dict[str, Any]:
 
 
 WORTHWHILE_SHARE = 0.5
-"""What takes the place of a result costs at most this share of its tokens. The rest may be wanted after all,
-and then it costs what it would have cost, and another turn: half is where that pays if every second result
-is read on."""
+"""A replacement costs at most this share of the result's tokens. A model that needs the rest pays for it and
+for another turn: half breaks even if every second result is read further."""
 PREVIEW_LEAST = 200
 SUMMARY_LEAST = 100
 SUMMARY_SHARE = 8
 SUMMARY_OF_FEW = 400
-"""A summary takes an eighth of the size of its result, or so many bytes if that is more."""
+"""Bytes; a summary takes up to an eighth of its result's size, or this if that is more."""
 _QUOTED = ("last_lines", "headings", "title")
 _PREVIEW = len(',"preview":,"preview_format":"table"')
 
@@ -155,11 +154,11 @@ SHAPED_SCHEMA: dict[str, Any] = {
     },
     "required": ["tool_name", "truncated"],
 }
-"""What the output schema of every tool admits beside its own."""
+"""The schema of an answer, which every tool's output schema admits besides its own."""
 
 
 class RemainingContent(Struct, frozen=True):
-    """What stays with a result though it is shaped."""
+    """The parts of a result that remain when it is shaped."""
 
     blocks: tuple[Raw, ...] = ()
     meta: Raw = NOTHING
@@ -167,14 +166,14 @@ class RemainingContent(Struct, frozen=True):
 
 
 class ContentForms(Struct, frozen=True):
-    """What a result says as texts and as structured content; each may be an answer in the place of it."""
+    """The texts and the structured content of a result; an answer may replace either."""
 
     texts: tuple[Raw, ...]
     structured: Raw
 
     @classmethod
     def of(cls, answer: dict[str, Any], text: str | None = None) -> "ContentForms":
-        """An answer in both. `text`: what the text says instead, for who reads the other form."""
+        """Puts an answer into both forms. `text` replaces the text form if the client reads the other one."""
         body = msgspec.json.encode(answer)
         return cls((as_block(body.decode() if text is None else text),), Raw(body))
 
@@ -186,7 +185,7 @@ def as_block(text: str) -> Raw:
 def preview_answer(
     tool: str, summary: ResultSummary, stored: StoredResult, limits: Limits, hint: str
 ) -> dict[str, Any]:
-    """The answer in place of a big result."""
+    """Builds the answer in place of a big result."""
     room = limits.answer_bytes
     answer: dict[str, Any] = {
         "tool_name": tool,
@@ -209,11 +208,11 @@ def preview_answer(
 
 
 def _summary_beside_preview(summary: ResultSummary) -> dict[str, Any]:
-    """The summary without what the preview shows, and without words that have to stand between marks."""
+    """Returns the summary without what the preview shows, and without text that needs untrusted marks."""
     fields = {name: _without_marked(value) for name, value in summary.fields.items()}
     if summary.text is None:
         return fields
-    # A part that ends in the last lines may have begun behind what is at hand.
+    # An untrusted part that ends in the last lines may begin before them.
     ends = "\n".join(summary.fields.get("last_lines", ())).replace("</", "<")
     is_marked = has_marks(summary.text) or has_marks(ends)
     left_out = ("first_lines", *(_QUOTED if is_marked else ()))
@@ -221,7 +220,7 @@ def _summary_beside_preview(summary: ResultSummary) -> dict[str, Any]:
 
 
 def _without_marked(value: Any) -> Any:
-    """Without texts that begin what is not to be trusted: they were cut, and nothing would end it."""
+    """Removes texts that open an untrusted mark: they were cut, so it would never be closed."""
     if isinstance(value, list):
         return [_without_marked(item) for item in cast(list[Any], value) if not _is_marked(item)]
     if isinstance(value, dict):
@@ -235,13 +234,13 @@ def _is_marked(value: Any) -> bool:
 
 
 def token_cost(answer: dict[str, Any], link: dict[str, Any] | None) -> int:
-    """In tokens, as a model reads it."""
+    """Returns the tokens that an answer costs a model."""
     links = "" if link is None else f"{link['name']} {link['uri']}"
     return estimate_tokens(msgspec.json.encode(answer).decode()) + estimate_tokens(links)
 
 
 def _storage(stored: StoredResult, room: int) -> dict[str, Any]:
-    """Leaves out a very long link of the store; the resource opens the same."""
+    """Leaves out a very long link of the store; the resource leads to the same data."""
     members = stored.as_json()
     if size_of(members) <= room:
         return members
@@ -251,7 +250,7 @@ def _storage(stored: StoredResult, room: int) -> dict[str, Any]:
 def as_tool_result(
     forms: ContentForms, beside: RemainingContent, link: dict[str, Any] | None, era: str
 ) -> Raw:
-    """The tool result that carries an answer."""
+    """Builds the tool result for an answer."""
     links = () if link is None else (link,)
     result: dict[str, Any] = {
         "content": [*forms.texts, *links, *beside.blocks],
@@ -270,16 +269,16 @@ _MARK = b'"outputSchema"'
 _DATA = frozenset(("const", "enum", "default", "examples"))
 """Keywords whose values are data, whatever they look like."""
 _NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
-"""Keywords whose values are schemas under names that somebody chose."""
+"""Keywords whose values are objects of schemas under free names."""
 _NOT_REBASABLE = frozenset(("$recursiveRef", "$dynamicRef"))
 
 
 class _CannotRebaseError(Exception):
-    """It refers to its root in a way that no other place can stand for."""
+    """The schema refers to its root in a way that cannot be moved."""
 
 
 def widen_output_schema(rest: bytes) -> bytes:
-    """A listed tool's JSON, its first brace and name missing, with its output schema made wider."""
+    """Widens the output schema in a listed tool's JSON, which lacks its first brace and name."""
     if _MARK not in rest:
         return rest
     try:
@@ -294,10 +293,10 @@ def widen_output_schema(rest: bytes) -> bytes:
 
 
 def either_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Valid for what was valid, and for what takes its place."""
+    """Returns a schema that also admits the answer in place of a big result."""
     inner = {key: value for key, value in schema.items() if key != "$schema"}
     around = {"$schema": schema["$schema"]} if "$schema" in schema else {}
-    # Legacy clients refuse a schema that does not say at once that it is of an object.
+    # Legacy clients reject a schema without "type": "object" at its top.
     kind = {"type": "object"} if inner.get("type") == "object" else {}
     try:
         return {**around, **kind, "anyOf": [_rebased(inner), SHAPED_SCHEMA]}
@@ -306,14 +305,14 @@ def either_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rebased(schema: Any) -> Any:
-    """With its references beginning at a root that is now another."""
+    """Adapts references to the schema's new place."""
     if isinstance(schema, list):
         return [_rebased(item) for item in cast(list[Any], schema)]
     if not isinstance(schema, dict):
         return schema
     members = cast(dict[str, Any], schema)
     if not str(members.get("$id", "#")).startswith("#"):
-        return members  # references inside it begin at itself
+        return members  # its references are relative to itself
     return {key: _rebased_member(key, value) for key, value in members.items()}
 
 

@@ -155,7 +155,7 @@ class UsageRecorder(Protocol):
 
 class SizeRecorder(Protocol):
     def note(self, tool: str, size: int) -> None:
-        """One result of a tool had so many bytes."""
+        """Records the size of one result of a tool."""
         ...
 
 
@@ -168,7 +168,7 @@ class ResultShaper:
         self._sizes = sizes
         self._typical = _TYPICAL_STORED
         self._seconds = seconds
-        # Its own threads: one that is given up runs to its end and holds up nobody else.
+        # Separate threads: work that timed out still runs to its end, and must not block others.
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="toolyard-results")
 
     def passes(self, caller: Caller, policy: ResultPolicy, body: bytes) -> bool:

@@ -56,13 +56,13 @@ def _shape_of_object(members: dict[str, Any], depth: int) -> dict[str, Any]:
 
 
 SAMPLE = 2_000
-"""So many items are looked at, evenly spread, and the summary says so."""
+"""The most items examined, evenly spread; the summary says if there are more."""
 SHOWN_COLUMNS = 15
 MOST_KEYS = 20
 SHOWN = 100
-"""So many items are decoded for a preview at most; it has room for few."""
+"""The most items decoded for a preview, which has room for few."""
 MOST_VALUES = 500_000
-"""So many are decoded for a sample, or for a preview, those inside others too."""
+"""The most values decoded for a sample or a preview, including nested ones."""
 LONGEST_PATH = 200
 OTHERS = 0.1
 PIECE = 256 * 1024
@@ -108,19 +108,19 @@ def _summarize_json(body: Buffer) -> ResultSummary:
 
 
 def summarize_unread(size: int) -> ResultSummary:
-    """Of what could not be looked at."""
+    """Summarizes a result that could not be read in time."""
     return ResultSummary({"approx_size_bytes": size, "kind": "result"}, text="")
 
 
 class _DecodeBudget:
-    """Up to so many values in all; a list inside counts with what it has."""
+    """Limits the number of decoded values, including nested ones."""
 
     def __init__(self, size: int) -> None:
         self._left = MOST_VALUES
-        self._may_be_many = size > 2 * MOST_VALUES  # each takes two bytes
+        self._may_be_many = size > 2 * MOST_VALUES  # each value takes at least two bytes
 
     def has_room(self, raw: Raw) -> bool:
-        """Then it may be decoded, once."""
+        """Returns whether a value may be decoded, and counts it."""
         if not self._may_be_many:
             return True
         count = values_in(bytes(raw))
@@ -169,7 +169,7 @@ def _summarize_list(items: JsonItems, size: int, inside: DataEnvelope) -> Result
     if len(sample) < items.count:
         summary["sampled"] = len(sample)
     records: list[dict[str, Any]] = [value for value in sample if isinstance(value, dict)]
-    # Few others among them, or a broken line, do not make it less of a table.
+    # A few other values, or a broken line, do not make it less of a table.
     if not records or len(sample) - len(records) > len(sample) * OTHERS:
         summary |= _of_values(sample)
     else:
@@ -213,7 +213,7 @@ SHORTER_EXAMPLE = 16
 FEWER_COLUMNS = (8, 4)
 _EXAMPLES = ("example", "values", "min", "max")
 _DETAILS = ("example", "values", "min", "max", "distinct", "nulls")
-"""Of columns: what goes first is named first."""
+"""Details of columns, in the order in which they are dropped."""
 _PARTS = (
     *("around", "shape", "last_lines", "headings", "first_lines", "columns", "items", "levels", "keys"),
     *("sample_columns", "item_types", "title", "uri", "path"),
@@ -222,7 +222,7 @@ _ALWAYS = ("approx_size_bytes", "kind")
 
 
 def fit_summary(summary: SummaryFields, room: int) -> SummaryFields:
-    """Its size and kind at the worst."""
+    """Reduces a summary to `room` bytes; at worst to its kind and size."""
     found = dict(summary)
     for reduce in _steps():
         if size_of(found) <= room:
@@ -244,7 +244,7 @@ def _steps() -> Iterator[Callable[[SummaryFields], SummaryFields]]:
 def _change_columns(
     change: Callable[[dict[str, Any]], dict[str, Any]], summary: SummaryFields
 ) -> SummaryFields:
-    """Each of its columns."""
+    """Returns the summary with each column changed."""
     columns = cast(list[dict[str, Any]], summary.get("columns", []))
     return {**summary, "columns": [change(column) for column in columns]} if columns else summary
 

@@ -1,7 +1,7 @@
-"""What search knows of a tool, what it is asked, and what it answers.
+"""The data of search: tool documents, queries and hits.
 
-Makes a document from a catalogue entry. Its words come from a stranger: anything may be missing or of
-the wrong type, and every text is cut, so that no tool takes more than a fair share of the index.
+Makes a document from a catalogue entry. The entry is untrusted: anything may be missing or of the wrong
+type, and every text is cut, so that no tool takes more than a fair share of the index.
 """
 
 import re
@@ -18,29 +18,29 @@ MAX_DESCRIPTION = 4000
 MAX_PARAMETER = 300
 MAX_PARAMETERS = 64
 MAX_DEPTH = 3
-"""Of objects inside objects whose members are still called parameters."""
+"""Levels of nested objects whose members count as parameters."""
 
 
 _DEPRECATED = re.compile(r"(?:^|[/.:])deprecated$", re.IGNORECASE)
-"""A key of such a mark; those in `_meta` have a prefix."""
+"""A key that marks a tool as deprecated; keys in `_meta` have a prefix."""
 
 
 class ToolDocument(Struct, frozen=True):
     tool: str
-    """The full name, under which it is called."""
+    """The full name, by which clients call it."""
     server: str
     name: str
     """The bare name, as its server calls it."""
     title: str = ""
     description: str = ""
     about: str = ""
-    """What the configuration says of its server."""
+    """The description of its server in the configuration."""
     parameters: tuple[tuple[str, str], ...] = ()
-    """(name, description) of each, members of nested objects too."""
+    """(name, description) of each, including members of nested objects."""
     read_only: bool | None = None
     destructive: bool | None = None
     deprecated: bool = False
-    """Marked so; one that says it in its description only is told by its words."""
+    """Set by a mark; `ranking` also looks for the word in the description."""
     pinned: bool = False
 
 
@@ -58,7 +58,7 @@ class ToolHit(Struct, frozen=True):
     score: float
     """From 0 to 1; comparable between queries."""
     parts: dict[str, float] = {}
-    """Where the score came from, for whoever asks why."""
+    """The parts of the score, to explain it."""
 
 
 def document_of(entry: CatalogueEntry, pinned: bool) -> ToolDocument:
@@ -80,7 +80,7 @@ def document_of(entry: CatalogueEntry, pinned: bool) -> ToolDocument:
 
 
 def _is_marked_deprecated(tool: dict[str, Any]) -> bool:
-    """By a mark beside its words. MCP has none of its own, so servers put it where they can."""
+    """Looks for a deprecation mark. MCP defines none, so servers put it in various places."""
     marks = (tool, *(_members(tool.get(key)) for key in ("annotations", "_meta", "inputSchema")))
     return any(
         value is True and _DEPRECATED.search(key) is not None for mark in marks for key, value in mark.items()
@@ -88,7 +88,7 @@ def _is_marked_deprecated(tool: dict[str, Any]) -> bool:
 
 
 def parameters_of(schema: Any) -> tuple[tuple[str, str], ...]:
-    """The parameters that an input schema names, the outermost first."""
+    """Returns the parameters in an input schema, the outermost first."""
     found: dict[str, str] = {}
     level = [_members(schema)]
     for _ in range(MAX_DEPTH):
@@ -105,7 +105,7 @@ def parameters_of(schema: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _shapes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Where the members of a parameter are described: in itself, in its items, in its alternatives."""
+    """Yields the schemas that may describe a parameter's members: its own, its items', its alternatives'."""
     yield schema
     yield _members(schema.get("items"))
     for key in ("anyOf", "oneOf", "allOf"):

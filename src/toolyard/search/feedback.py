@@ -1,4 +1,4 @@
-"""Learns from calls: how they ended moves later rankings a little, and tools with big results sink.
+"""Learns from calls: their outcomes adjust later rankings a little, and tools with big results sink.
 
 Each tenant has one entry in the state: a value from -1 to 1 for each tool and term of the use cases it
 was called for, changed by compare-and-set. Terms are kept as hashes. A boost is a mean over a query's
@@ -25,23 +25,23 @@ FeedbackKind = Literal["success", "failure", "arguments"]
 TARGETS: Mapping[FeedbackKind, float] = {"success": 1.0, "failure": -1.0, "arguments": -0.3}
 """Where an outcome pulls the value of a term; wrong arguments say little about the tool."""
 STEP = 0.3
-"""How far each time, of the way that is left."""
+"""The share of the remaining distance that each outcome moves a value."""
 MOST = 0.1
 """The largest boost, up or down."""
 MAX_TERMS = 16
-"""Of a use case, and of a tool."""
+"""Terms kept of a use case, and of a tool."""
 MAX_TOOLS = 300
-"""Of a tenant; the one longest without an outcome is forgotten."""
+"""Tools of a tenant; the one used least recently is forgotten."""
 KEPT_SECONDS = 90 * 86400.0
 ATTEMPTS = 5
 MAX_REMEMBERED = 256
 """Tenants whose entry is kept decoded."""
 
 SIZE_MEMORY = 0.2
-"""What a new result's size counts in the running mean of a tool's sizes."""
+"""The weight of a new result in the running mean of a tool's result sizes."""
 
 LearnedValues = dict[str, dict[int, float]]
-"""By tool, the values of terms; the tool and the term of the latest outcome last."""
+"""The values of terms by tool; tools and terms in the order of their latest outcome."""
 
 
 class ResultSizes:
@@ -61,14 +61,14 @@ class ResultSizes:
 
 
 class SearchFeedback:
-    """Without a state, what is learnt lasts as long as the process."""
+    """Keeps values in the state, or in this process's memory if there is none."""
 
     def __init__(self, state: State | None = None) -> None:
         self._state: State = state or MemoryState()
         self._read: dict[str, tuple[bytes, LearnedValues]] = {}
 
     async def note(self, tenant: str, use_case: str, tool: str, outcome: FeedbackKind) -> None:
-        """A tool that was found for a use case was called, and this came of it."""
+        """Records the outcome of a call of a tool that was found for a use case."""
         asked, key = _asked(use_case), _key(tenant)
         if not asked:
             return
@@ -79,10 +79,10 @@ class SearchFeedback:
                 if await self._state.swap(key, old, new, KEPT_SECONDS):
                     return
         except StateError as error:
-            logger.debug("an outcome of %r was not learnt: %s", tool, error)
+            logger.debug("the outcome of a call of %r was not recorded: %s", tool, error)
 
     async def boosts(self, tenant: str, use_case: str) -> Mapping[str, float]:
-        """By tool, from -MOST to MOST; tools that nothing is known of are left out."""
+        """Returns the boosts by tool, from -MOST to MOST, without tools that have none."""
         asked = _asked(use_case)
         if not asked:
             return {}
@@ -97,7 +97,7 @@ class SearchFeedback:
         try:
             body = await self._state.get(key)
         except StateError as error:
-            logger.debug("what was learnt could not be read: %s", error)
+            logger.debug("search feedback could not be read: %s", error)
             return {}
         known = self._read.get(key)
         if known is None or known[0] != body:
@@ -117,7 +117,7 @@ def _asked(use_case: str) -> list[int]:
 
 
 def _decoded(body: bytes | None) -> LearnedValues:
-    """What another version wrote counts for nothing."""
+    """Returns an empty dict for data of another version."""
     try:
         return {} if body is None else msgspec.msgpack.decode(body, type=LearnedValues)
     except (msgspec.DecodeError, UnicodeDecodeError):

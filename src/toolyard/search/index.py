@@ -33,25 +33,25 @@ from .table import (
 )
 
 DECIMALS = 4
-"""Of a score: what differs by less is equal, however the sums were rounded."""
+"""Scores are rounded to this many decimals, so that rounding errors do not order equal ones."""
 ABOUT = 0.3
-"""What the meaning of a server's description counts beside that of a tool's own words."""
+"""The weight of a server's description in a tool's vector; the tool's own words weigh 1."""
 ENOUGH = 40
-"""Candidates beside those asked for: adjustments may bring the last of them to the front."""
+"""Extra candidates beyond the limit: adjustments may move any of them to the front."""
 WIDENINGS = (1, 8, 1_000_000)
-"""Of the candidates, when who asks may not see enough of them."""
+"""Factors by which to widen the search if the caller may see too few of the candidates."""
 
 Among = Callable[[str], bool]
 StateOf = Callable[[str], str]
 
 
 def always_up(server: str) -> str:
-    """The state of a server when nobody says otherwise."""
+    """The default state of a server."""
     return "up"
 
 
 class PreparedTools(Struct, frozen=True):
-    """A server's tools, worked out and not yet in the index."""
+    """A server's tools, ready to be put into the index."""
 
     server: str
     tools: frozenset[str]
@@ -60,7 +60,7 @@ class PreparedTools(Struct, frozen=True):
     terms: list[TermWeights]
     vectors: Floats
     bits: Bits
-    """From the rows on, of the tools that are new or changed."""
+    """`rows` to `bits` cover only new and changed tools."""
 
 
 class ToolIndex:
@@ -79,11 +79,11 @@ class ToolIndex:
         return list(self._servers)
 
     def put(self, server: str, documents: Sequence[ToolDocument]) -> None:
-        """These are the server's tools now; only what changed is encoded anew."""
+        """Replaces the server's tools; encodes only those that changed."""
         self.commit(self.prepared(server, documents))
 
     def prepared(self, server: str, documents: Sequence[ToolDocument]) -> PreparedTools:
-        """The long part of `put`."""
+        """Does the slow part of `put`; changes nothing."""
         rows = {document.tool: ToolRow(document.tool, server, digest_of(document)) for document in documents}
         new = [document for document in documents if self._slots.row(document.tool) != rows[document.tool]]
         return PreparedTools(
@@ -97,7 +97,7 @@ class ToolIndex:
         )
 
     def _vectors(self, documents: Sequence[ToolDocument]) -> Floats:
-        """Of each the meaning of its words, and a little of what is said about its server."""
+        """Returns a vector for each document, from its own words and a little of its server's description."""
         vectors = self._semantic.encode([text_of(document) for document in documents])
         if any(document.about for document in documents):
             vectors = vectors + ABOUT * self._semantic.encode([document.about for document in documents])
@@ -105,12 +105,12 @@ class ToolIndex:
         return vectors
 
     def commit(self, prepared: PreparedTools) -> None:
-        """The short part of `put`."""
+        """Does the fast part of `put`."""
         for tool in sorted(self._servers.get(prepared.server, frozenset()) - prepared.tools):
             self._remove_tool(tool)
         means = self.sizes.means
         for at, row in enumerate(prepared.rows):
-            mean = self._remove_tool(row.tool)  # outlives a change of the tool's words
+            mean = self._remove_tool(row.tool)  # kept if the tool only changed
             slot = self._slots.put(row, prepared.vectors[at], prepared.traits[at], prepared.bits[at])
             self._lexical.put(slot, prepared.terms[at])
             means[row.tool] = mean
@@ -121,14 +121,14 @@ class ToolIndex:
             self._remove_tool(tool)
 
     def _remove_tool(self, tool: str) -> float:
-        """Also returns the mean size of the tool's results."""
+        """Removes a tool and returns the mean size of its results."""
         slot = self._slots.remove(tool)
         if slot is not None:
             self._lexical.remove(slot)
         return self.sizes.means.pop(tool, 0.0)
 
     def nearest(self, name: str, limit: int = 3, *, among: Among | None = None) -> list[str]:
-        """Tools with names like this one, the likest first."""
+        """Returns tools with similar names, most similar first."""
         rows = map(self._slots.rows.__getitem__, similar_rows(name, self._slots.bits))
         like = (row.tool for row in rows if row is not None)
         allowed = like if among is None else filter(among, like)
@@ -144,7 +144,7 @@ class ToolIndex:
         state_of: StateOf = always_up,
         boosts: Mapping[str, float] = {},
     ) -> list[ToolHit]:
-        """The tools that fit, the best first; `among` says of a tool whether who asks may see it."""
+        """Returns the matching tools, best first. `among` filters tools that the caller may see."""
         if limit < 1 or not len(self):
             return []
         asked = read_intent(query, self._semantic.translate)
@@ -172,7 +172,7 @@ class ToolIndex:
     def _candidates(
         self, evidence: Evidence, limit: int, server: str, among: Among | None
     ) -> tuple[list[int], list[ToolRow]]:
-        """The slots worth a closer look, and who is in them; more when who asks may see few."""
+        """Returns the candidate slots and their rows; widens the search if the caller may see too few."""
         rows, slots, before = self._slots.rows, list[int](), 0
         for widening in WIDENINGS:
             wide = evidence.candidates(widening)
@@ -191,7 +191,7 @@ class ToolIndex:
     def load(
         cls, path: Path, semantic: TextEmbedding | None = None, sizes: ResultSizes | None = None
     ) -> "ToolIndex":
-        """The saved index. UnusableIndexError if it is missing, damaged or out of date."""
+        """Loads a saved index. Raises UnusableIndexError if it is missing, damaged or out of date."""
         index = cls(semantic, sizes)
         slots, postings, means = table.read_index(path, index._fingerprint(), index._semantic.dim)
         index._slots, index._lexical = slots, LexicalIndex(postings)
@@ -204,12 +204,12 @@ class ToolIndex:
         return index
 
     def _fingerprint(self) -> bytes:
-        """Of the embedding: vectors of two do not compare."""
+        """Identifies the embedding: vectors of different embeddings cannot be compared."""
         return self._semantic.encode(["find the tools that fit", "encontrar ferramentas"]).tobytes()
 
 
 def text_of(document: ToolDocument) -> str:
-    """What of a document is given a meaning."""
+    """Returns the text of a document that is embedded."""
     names = " ".join(name for name, _ in document.parameters)
     return f"{document.server} {document.name} {document.title} {document.description} {names}"
 
@@ -235,6 +235,6 @@ def _boosts_of(rows: Sequence[ToolRow], boosts: Mapping[str, float]) -> Floats |
 
 
 def _parts(base: Mapping[str, Any], moved: Mapping[str, Any], at: int) -> dict[str, float]:
-    """Of one hit; an adjustment that did nothing is not told."""
+    """Returns the parts of one hit's score, without adjustments of zero."""
     parts = {name: round(float(values[at]), DECIMALS) for name, values in base.items()}
     return parts | {name: round(float(values[at]), DECIMALS) for name, values in moved.items() if values[at]}

@@ -14,20 +14,20 @@ from .terms import Translate, add_english, is_portuguese, stem, words
 from .wordlists import ACTS, MAY_WRITE, QUESTIONS, READS, STOP_WORDS, SYNONYMS, WRITES
 
 MAX_TEXT, MAX_SIDE = 2000, 500
-"""Characters of a use case, and of the fields beside it, that are looked at."""
+"""The characters read of a use case, and of the other fields."""
 MAX_CLAUSES = 8
 FEWEST_TERMS = 2
 """A clause of fewer terms belongs to the one before it."""
 SIDE = 0.4
-"""What a term of the known fields or the category weighs beside one of the use case."""
+"""The weight of a term of the known fields or the category; terms of the use case weigh 1."""
 SYNONYM = 0.5
-"""What a word that says the same weighs beside the one that was used."""
+"""The weight of a synonym of a word in the query."""
 PARTICIPLES = ("ed", "ado", "ada", "ido", "ida", "ados", "adas", "idos", "idas")
-"""What was changed already is not to be changed: files modified today."""
+"""Endings of words such as `modified` in "files modified today", which ask for no change."""
 TERSE = 6
-"""Words. What is longer has a verb, whether we know it or not."""
+"""Words; a longer request surely has a verb, even if we do not know it."""
 READS_WITHOUT_VERB = 0.3
-"""How far a request without any verb that we know is taken for a question."""
+"""How far a request without a known verb counts as a question."""
 
 Bag = dict[str, float]
 
@@ -42,13 +42,13 @@ class QueryIntent(Struct, frozen=True):
     texts: tuple[str, ...]
     """The whole request, then its clauses if there are several."""
     bags: tuple[Bag, ...]
-    """Of each of these, the terms and what they weigh."""
+    """The terms of each text, and their weights."""
     stems: frozenset[str]
-    """Of the whole, every word."""
+    """The stems of all words of the request."""
     reads: float
-    """How far it wants to know something and to change nothing, from 0 to 1."""
+    """How far it asks for information and not for a change, from 0 to 1."""
     has_verb: bool
-    """Whether it has a word that says what is wanted, and not only of what."""
+    """Whether it names an action, and not only a thing."""
 
 
 def read_intent(query: ToolQuery, translate: Translate) -> QueryIntent:
@@ -72,14 +72,14 @@ def read_intent(query: ToolQuery, translate: Translate) -> QueryIntent:
 
 
 def _reads(clauses: Sequence[Sequence[str]]) -> float | None:
-    """How far a request reads: a clause that does something decides. None when no word says."""
+    """Returns how far a request only reads; a clause that writes decides. None if no word tells."""
     each = [reads for said in clauses if (reads := _reads_clause(said)) is not None]
     return min(each, default=None)
 
 
 def _reads_clause(said: Sequence[str]) -> float | None:
-    """A word that changes things decides, but in a question only one that stands for what is to be done
-    ("is there a way to delete a branch"); of words that may be things (a post, a set, a list) the first."""
+    """A verb that writes decides; in a question only one that names the wanted action ("is there a way to
+    delete a branch"). Of words that may also be nouns (post, set, list), the first decides."""
     if said and said[0] in QUESTIONS:
         return float(WRITES.isdisjoint(said) or "did" in said)
     wanted = [word for word in said if not word.endswith(PARTICIPLES)]
@@ -90,7 +90,7 @@ def _reads_clause(said: Sequence[str]) -> float | None:
 
 
 def clauses(text: str) -> list[str]:
-    """The parts of a request that ask for something of their own; none when there is only one."""
+    """Splits a request into the parts that ask for separate things; empty if there is only one."""
     parts: list[str] = []
     for part in _CUT.split(text):
         if parts and (_is_short(part) or _is_short(parts[-1])):

@@ -1,12 +1,12 @@
 """The lexical side: which documents hold a query's terms, in which fields, and how rare those terms are.
 
-BM25 over weighted fields, and beside it coverage: how much of a tool's own name, server and description the
-query says. The first asks what the query wants of the tool, the second what the tool wants of the query; a
-request for a whole task is much longer than any tool, and only the second is fair to the tools of its parts.
+Combines BM25 over weighted fields with coverage: how much of a tool's name, server and description is in the
+query. BM25 measures how much of the query a tool matches. A request for a whole task is much longer than any
+tool's words, so only coverage is fair to the tools for its parts.
 
-Lengths are measured against fixed ones instead of the averages of the day, so what a term weighs in a
-document depends on that document alone: an index grown step by step equals one built at once. What depends on
-the others, how rare a term is, is worked out anew when what was put or removed is merged in.
+Lengths are compared with fixed ones instead of current averages, so the weight of a term in a
+document depends on that document alone: an index grown step by step equals one built at once. The rarity of
+terms depends on all documents, and is recomputed when changes are merged.
 """
 
 from array import array
@@ -28,13 +28,13 @@ Marks = npt.NDArray[np.uint8]
 class WeightedField(Struct, frozen=True):
     weight: float
     length: float
-    """What counts as neither short nor long, in terms."""
+    """The reference length, in terms."""
     norm: float
     """How much length matters, from 0 (nothing) to 1."""
     mark: int = 0
     """The bit of a posting that says that the term is in this field."""
     cover: float = 0.0
-    """What it is worth that the query says all of it."""
+    """The weight of coverage: how much of this field the query contains."""
 
 
 SERVER = WeightedField(2.0, 1.5, 0.25, mark=1, cover=0.15)
@@ -46,13 +46,13 @@ PARAMETER = WeightedField(0.7, 8.0, 0.7)
 PARAMETER_TEXT = WeightedField(0.5, 35.0, 0.8)
 COVERED = (SERVER, NAME, DESCRIPTION)
 TELLING = 400
-"""Characters of a description by which its language is told."""
+"""The characters of a description from which its language is detected."""
 SATURATION = 1.2
 """BM25's k1: how soon one more occurrence of a term says nothing new."""
 
 
 class TermWeights(Struct, frozen=True, gc=False):
-    """A document's terms; of each what it weighs, from 0 to 1, and the marks of the fields it is in."""
+    """A document's terms, each with its weight from 0 to 1 and the marks of the fields that have it."""
 
     terms: list[str]
     weights: "array[float]"
@@ -60,7 +60,7 @@ class TermWeights(Struct, frozen=True, gc=False):
 
 
 def weigh_terms(document: ToolDocument, translate: Translate) -> TermWeights:
-    """A Portuguese document has English terms beside its own."""
+    """Weighs a document's terms; a Portuguese document gets English terms as well."""
     amounts: dict[str, float] = {}
     marks: dict[str, int] = {}
     foreign = portuguese_score(words(document.description[:TELLING])) > 0
@@ -104,13 +104,13 @@ class Postings(Struct):
 
 
 class LexicalScores(Struct, frozen=True):
-    """What bags of terms found: a row for each bag, a column for each slot."""
+    """The scores of bags of terms: a row for each bag, a column for each slot."""
 
     scores: Floats
     most: Floats
-    """What each bag's scores could be at most."""
+    """The highest possible score of each bag."""
     covers: Floats
-    """For the first bag: how much of each slot's own words it says."""
+    """How much of each slot's own words the first bag contains."""
 
 
 class LexicalIndex:
@@ -121,7 +121,7 @@ class LexicalIndex:
         self._gone: set[int] = set()
 
     def put(self, slot: int, document: TermWeights) -> None:
-        """Take a document into an empty slot."""
+        """Puts a document into an empty slot."""
         self._new[slot] = document
 
     def remove(self, slot: int) -> None:
@@ -158,7 +158,7 @@ class LexicalIndex:
 
 
 class _Values:
-    """What depends on all documents: of each term how rare it is, of each posting what it is worth."""
+    """The values that depend on all documents: the rarity of terms, the worth of postings."""
 
     def __init__(self, kept: Postings) -> None:
         held = np.diff(kept.starts)

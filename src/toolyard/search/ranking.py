@@ -23,39 +23,39 @@ from .wordlists import ACTS, DESTROYS, HEAVY, MAY_WRITE, NEITHER, READS, TAKES, 
 SlotArray = npt.NDArray[np.intp]
 
 MEANING = 2.0
-"""What a cosine counts beside a lexical score of the same size, for a request of one clause."""
+"""The weight of a cosine relative to a lexical score, for a request of one clause."""
 BLUR = 0.7
-"""How fast that falls with the number of clauses: the sum of many words means a little of everything."""
+"""How fast that weight falls with the number of clauses: a vector of many words is vague."""
 CLAUSE = 0.35
-"""What the best clause counts beside the whole request."""
+"""The weight of the best clause; the whole request weighs 1."""
 COMPANY = 0.25
-"""What the best tool of the same server counts: tools of one task often live together."""
+"""The weight of the best tool of the same server: tools for one task are often on one server."""
 WEAK = 0.25
 """The share of the request's weight that the best lexical match must hold to count as a full one."""
 WIDTH_WHOLE, WIDTH_CLAUSE = 100, 32
-"""How many candidates the whole request and each clause send in."""
+"""The number of candidates from the whole request, and from each clause."""
 
 
 class FusedScores(Struct, frozen=True):
-    """Of each candidate."""
+    """The scores of the candidates."""
 
     scores: Floats
     """From 0 to 1."""
     lexical: Floats
-    """What of it came from words; the rest came from meaning."""
+    """The lexical part of each score; the rest is semantic."""
 
 
 class Evidence(Struct, frozen=True):
-    """What both sides have to say of every slot."""
+    """The lexical and semantic evidence for every slot."""
 
     found: LexicalScores
     vectors: Floats
-    """Of the texts."""
+    """The vectors of the texts."""
     cosines: Floats
-    """Of every slot with the whole request; those with the clauses are only worked out for candidates."""
+    """The cosines of every slot with the whole request; those of clauses are computed for candidates only."""
 
     def candidates(self, widening: int) -> list[int]:
-        """The slots worth a closer look: the best of the whole by both, of each clause by its words."""
+        """Returns the best slots: of the whole request by both kinds of evidence, of each clause by words."""
         whole = _relative(self.found.scores[:1], self.found.most[:1])[0]
         whole += self.found.covers + self._meaning() * self.cosines
         chosen = [_top(whole, WIDTH_WHOLE * widening)]
@@ -63,7 +63,7 @@ class Evidence(Struct, frozen=True):
         return np.unique(np.concatenate(chosen)).tolist()
 
     def fused(self, slots: Sequence[int], vectors: Floats, servers: Sequence[int]) -> FusedScores:
-        """The scores of some slots, whose vectors are rows of `vectors`; `servers` numbers whose they are."""
+        """Returns the scores of some slots; `vectors` and `servers` have an entry for each of them."""
         lexical = self.found.scores[:, slots]
         cosines = np.maximum(np.vecdot(vectors[slots][None], self.vectors[:, None]), 0.0)
         words = _relative(lexical, self.found.most)
@@ -81,15 +81,15 @@ class Evidence(Struct, frozen=True):
 
 
 def confidence(covered: float, cosine: float) -> float:
-    """How likely the best candidate is right, by the share of the request it holds and its likeness.
+    """Estimates how likely the best candidate is right, from its lexical coverage and its cosine.
 
-    Fitted to the public sets: of the best hits with such a score, about that share was right.
+    Fitted to the public sets: about this share of the best hits with that score was right.
     """
     return 1 / (1 + math.exp(2.8 - 1.4 * covered - 5.3 * cosine))
 
 
 def _beside(rows: Floats, servers: Sequence[int]) -> Floats:
-    """What the clauses and the other tools of the same server add to the whole request's row."""
+    """Returns what the clauses and other tools of the same server add to the whole request's row."""
     best = np.zeros(max(servers) + 1, np.float32)
     np.maximum.at(best, servers, rows[0])
     clauses = rows[1:] if len(rows) > 1 else rows
@@ -97,14 +97,14 @@ def _beside(rows: Floats, servers: Sequence[int]) -> Floats:
 
 
 def _relative(lexical: Floats, most: Floats) -> Floats:
-    """Lexical scores from 0 to 1 in each row."""
+    """Scales the lexical scores of each row to 0 to 1."""
     best: Floats = np.maximum(lexical.max(axis=1, initial=0.0), WEAK * most)
     best[best <= 0] = 1.0
     return lexical / best[:, None]
 
 
 def _top(scores: Floats, count: int) -> SlotArray:
-    # Without the zeros first: a partition of many equal numbers takes ten times as long.
+    # Remove zeros first: a partition of many equal numbers takes ten times as long.
     above = np.flatnonzero(scores > 0)
     return above if len(above) <= count else above[np.argpartition(scores[above], -count)[-count:]]
 
@@ -114,15 +114,15 @@ HEAVIEST = -0.25
 DESTRUCTIVE = -0.6
 DEPRECATED = -0.4
 WRITING = -0.25
-"""For a tool that changes something, when a request only wants to know."""
+"""For a tool that changes something, if the request only asks for information."""
 UNNAMED = -0.15
-"""For a tool that does something special, such as to convert, when a request has no verb at all: who says no
-more than "time in Tokyo" wants to see it."""
+"""For a tool with a special action, such as `convert`, if the request has no verb: "time in Tokyo" only asks
+for the time."""
 UNAVAILABLE = {"down": -0.4, "unconnected": -0.2}
 LEARNT = 2.0
-"""A boost is meant for a score of a half."""
+"""Scales feedback boosts, which are meant for a score of a half, to a share."""
 LIGHT_BYTES, HEAVY_BYTES = 20_000, 500_000
-"""A result of the first size is no burden; one of the second is as heavy as it gets."""
+"""Result sizes with no penalty, and with the full penalty."""
 
 Traits = npt.NDArray[np.void]
 
@@ -132,8 +132,8 @@ TRAITS = np.dtype(
         ("destructive", np.bool_),
         ("deprecated", np.bool_),
         ("writes", np.bool_),
-        ("action", np.uint16),  # what it does by its name, if that is special, as a place in _ACTIONS
-        ("heavy", np.uint8),  # the word in its name that says so, as a place in _PROMISES
+        ("action", np.uint16),  # index in _ACTIONS of a special action in its name
+        ("heavy", np.uint8),  # index in _PROMISES of the word in its name that promises much data
     ]
 )
 _READING = READS | TAKES
@@ -155,7 +155,7 @@ _DEPRECATED = re.compile(
     """,
     re.VERBOSE,
 )
-"""How descriptions say it of the tool itself, and not of what it lists or of an argument."""
+"""Matches descriptions that call the tool itself deprecated, not an argument or what it lists."""
 
 
 TraitValues = tuple[bool, bool, bool, bool, int, int]
@@ -175,7 +175,7 @@ def traits_of(document: ToolDocument) -> TraitValues:
 
 
 def _verb(name: list[str], server: list[str]) -> str:
-    """The first word of its own, `git_commit` of `git`; else one further on that is surely a verb."""
+    """Returns the first word after the server's name (`commit` in `git_commit`), or a later known verb."""
     own = [word for word in name if word not in server] or name
     sure = (word for word in own if word in TAKES or word in WRITES or word in DESTROYS)
     leads = (word for word in own[:1] if word in _READING or word in _ACTION_PLACES)
@@ -183,7 +183,7 @@ def _verb(name: list[str], server: list[str]) -> str:
 
 
 def _writes(document: ToolDocument, verb: str) -> bool:
-    """By its own word; by its name when it says nothing of itself."""
+    """Uses the tool's `readOnlyHint`, or its name if it has none."""
     return verb in _WRITING if document.read_only is None else not document.read_only
 
 
@@ -192,7 +192,7 @@ def _is_called_deprecated(document: ToolDocument) -> bool:
 
 
 def _is_destructive(document: ToolDocument, said: list[str]) -> bool:
-    """By its own word; by its name when it says nothing of itself."""
+    """Uses the tool's `destructiveHint`, or its name if it has none."""
     if document.read_only or document.destructive is not None:
         return bool(document.destructive) and not document.read_only
     return document.read_only is None and any(word in DESTROYS for word in said)
@@ -204,7 +204,7 @@ def _heavy_word(said: list[str]) -> str:
 
 
 def adjust_scores(scores: Floats, shares: Mapping[str, Floats]) -> tuple[Floats, dict[str, Floats]]:
-    """Scores after one adjustment after the other, and what each added or took."""
+    """Applies the adjustments in order; returns the scores and the effect of each adjustment."""
     parts: dict[str, Floats] = {}
     for name, share in shares.items():
         parts[name] = share * np.where(share < 0, scores, np.minimum(scores, 2.0 * (1.0 - scores)))
@@ -215,7 +215,7 @@ def adjust_scores(scores: Floats, shares: Mapping[str, Floats]) -> tuple[Floats,
 def adjustments(
     traits: Traits, sizes: Floats, asked: QueryIntent, states: Sequence[str], boosts: Floats | None
 ) -> Iterator[tuple[str, Floats]]:
-    """What moves the scores of some tools, by name; each is a share of the score it moves."""
+    """Yields the adjustments by name, each as a share of the score."""
     known: Any = traits
     yield "pinned", PINNED * known["pinned"].astype(np.float32)
     yield "heavy", HEAVIEST * _heaviness(sizes, known["heavy"], asked)
@@ -232,13 +232,13 @@ def adjustments(
 
 
 def _unnamed(actions: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:
-    """1 for a tool whose action the request does not mention in any form."""
+    """Returns 1 for a tool whose action the request does not mention."""
     unsaid = [float(bool(action) and action not in asked.stems) for action in _ACTION_STEMS]
     return np.array(unsaid, np.float32)[actions]
 
 
 def _heaviness(sizes: Floats, promises: npt.NDArray[np.uint8], asked: QueryIntent) -> Floats:
-    """From 0 to 1. What was measured counts more than a name, and who asks for an export gets one."""
+    """Returns penalties from 0 to 1: by measured sizes, else by words in names that were not asked for."""
     unasked = [float(bool(word) and word not in asked.stems) for word in _HEAVY_STEMS]
     measured = np.clip((sizes - LIGHT_BYTES) / (HEAVY_BYTES - LIGHT_BYTES), 0.0, 1.0)
     return np.where(sizes > 0, measured, np.array(unasked, np.float32)[promises])

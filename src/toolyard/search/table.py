@@ -1,9 +1,8 @@
 """The index's table, in memory and on disk: one slot for each tool, with its vector, traits and name bits.
 
-A tool that leaves gives its slot to the next one, so a catalogue that changes all day does not grow. A
-file of another version or another embedding, or a damaged one, is an UnusableIndexError: begin with an
-empty index then. Name bits are hashed trigrams; they find names like a given one among ten thousand in
-a fraction of a millisecond.
+Slots of removed tools are reused, so a catalogue that changes all day does not grow. Loading a file that is
+damaged, or of another version or embedding, raises UnusableIndexError: begin with an empty index then. Name
+bits are hashed trigrams; they find similar names among ten thousand in a fraction of a millisecond.
 """
 
 import os
@@ -20,11 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from toolyard.search.lexical import Floats
-
 from .._version import __version__
 from .documents import ToolDocument
-from .lexical import Postings
+from .lexical import Floats, Postings
 from .ranking import TRAITS, Traits
 from .terms import words
 
@@ -35,12 +32,12 @@ WIDTH = 8 * BYTES
 """Bits for each name."""
 MAX_NAME = 200
 NAMES_COMPARED = 24
-"""How many of the likeliest are compared letter by letter."""
+"""How many of the most similar names are compared letter by letter."""
 LEAST_SIMILARITY = 0.5
 
 
 def name_bits(names: Sequence[str]) -> Bits:
-    """A row for each name."""
+    """Returns a row of bits for each name."""
     plain = [f"  {_words_of_name(name)} ".encode("ascii", "replace") for name in names]
     letters = np.frombuffer(b"".join(plain), np.uint8).astype(np.int64)
     pieces = (
@@ -53,7 +50,7 @@ def name_bits(names: Sequence[str]) -> Bits:
 
 
 def similar_rows(asked: str, bits: Bits) -> list[int]:
-    """The rows that share pieces with a name, the likeliest first."""
+    """Returns the rows that share trigrams with a name, most similar first."""
     wanted = name_bits([asked])
     shared = _count(bits & wanted)
     alike = shared / np.maximum(1.0, _count(bits) + _count(wanted) - shared)
@@ -61,7 +58,7 @@ def similar_rows(asked: str, bits: Bits) -> list[int]:
 
 
 def name_similarity(asked: str, name: str) -> float:
-    """Letter by letter, from 0 to 1."""
+    """Compares names letter by letter; returns 0 to 1."""
     return SequenceMatcher(None, _words_of_name(asked), _words_of_name(name), autojunk=False).ratio()
 
 
@@ -79,7 +76,7 @@ class ToolRow(Struct, frozen=True):
     tool: str
     server: str
     digest: bytes
-    """Of its document: whether it changed."""
+    """The digest of its document, to detect changes."""
 
 
 def digest_of(document: ToolDocument) -> bytes:
@@ -112,7 +109,7 @@ class SlotTable:
 
     @property
     def bits(self) -> Bits:
-        """Of the names."""
+        """The bits of the names."""
         return self._bits[: len(self.rows)]
 
     def find(self, tool: str) -> int | None:

@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 MAX_WORD = 40
 _REMEMBERED = 100_000
-"""Words come from outside: what is remembered of them stays bounded."""
+"""The most words cached: they come from outside."""
 
 _RUN = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
-# Plurals: (ending, what takes its place). Not an ending of these: ss, us, is.
+# Plurals: (ending, replacement). The endings ss, us and is are kept.
 _PLURALS = (
     ("sses", "ss"),
     ("ches", "ch"),
@@ -33,7 +33,7 @@ _PLURALS = (
     ("ies", "y"),
     ("s", ""),
 )
-# Other endings: (ending, letters that must be left, what takes its place), the longest first.
+# Other endings: (ending, letters that must remain, replacement), the longest first.
 _ENDINGS = (
     ("ization", 3, "iz"),
     ("isation", 3, "iz"),
@@ -77,7 +77,7 @@ _stems: dict[str, str] = {}
 
 
 def words(text: str) -> list[str]:
-    """The words of a text or name, without case or accents; `camelCase` and `snake_case` taken apart."""
+    """Returns the words of a text or name without case or accents; splits `camelCase` and `snake_case`."""
     found: list[str] = []
     for run in _RUN.findall(text):
         found += _words.get(run) or _remembered(_words, run, _taken_apart(run))
@@ -85,7 +85,7 @@ def words(text: str) -> list[str]:
 
 
 def terms(text: str) -> list[str]:
-    """The stems of a text's words, without those that say nothing."""
+    """Returns the stems of a text's words, without stop words."""
     found: list[str] = []
     for run in _RUN.findall(text):
         known = _terms.get(run)
@@ -120,13 +120,13 @@ def _stem(word: str) -> str:
     word = _singular(word)
     if word in _KEPT:
         return word
-    # Twice: filtering is what a filter does.
+    # Twice, so that `filtering` and `filter` have the same stem.
     word = _plain_end(_cut(_plain_end(_cut(word))))
     return word[:-1] + "i" if len(word) > 3 and word[-1] == "y" else word
 
 
 def _plain_end(word: str) -> str:
-    """Without a doubled letter or a vowel that comes and goes."""
+    """Removes a doubled letter or an unstable vowel at the end."""
     if len(word) > 3 and word[-1] == word[-2] and (len(word) > 5 or word[-1] not in "lsz"):
         return word[:-1]
     if (word[-1] == "e" and len(word) > 3) or (word[-1] in "ao" and len(word) > 4):
@@ -149,25 +149,25 @@ def _cut(word: str) -> str:
 
 
 RENDERINGS = (1.0, 0.8, 0.6, 0.4)
-"""What the first, second, third and fourth English renderings of a word weigh."""
+"""The weights of the first four English translations of a word."""
 OWN = 0.6
-"""What the Portuguese word itself weighs beside them: `data` is a date, and something else in English."""
+"""The weight of the Portuguese word itself: `data` means date, and something else in English."""
 ACCENTED = frozenset("ãõçáéíóúâêôàÃÕÇÁÉÍÓÚÂÊÔÀ")
 HINT = 0.4
-"""What a word that may be Portuguese, or has no rendering, says beside one that is of one language only."""
+"""The weight of an ambiguous word in detecting the language; a word of one language weighs 1."""
 SURE = 0.5
 
 Translate = Callable[[Sequence[str]], list[list[str]]]
 
 
 def portuguese_score(said: Sequence[str]) -> float:
-    """Above 0 Portuguese, below English, by the small words of a text."""
+    """Scores the function words of a text: above 0 means Portuguese, below 0 English."""
     portuguese = sum(map(PORTUGUESE.__contains__, said)) + HINT * sum(map(EITHER.__contains__, said))
     return portuguese - sum(map(ENGLISH.__contains__, said))
 
 
 def is_portuguese(text: str, said: Sequence[str], translate: Translate) -> bool:
-    """Of a query, which may be too short for small words: accents and known words count too."""
+    """Detects a Portuguese query. Accents and known words count, since it may lack function words."""
     content = [word for word in said if word not in STOP_WORDS and not word.isdigit()]
     known = sum(
         bool(found) and word not in found for word, found in zip(content, translate(content), strict=True)
@@ -177,7 +177,7 @@ def is_portuguese(text: str, said: Sequence[str], translate: Translate) -> bool:
 
 
 def add_english(said: Sequence[str], bag: dict[str, float], translate: Translate) -> dict[str, float]:
-    """A Portuguese bag of terms with its English ones; a term that has those is less sure itself."""
+    """Adds English terms to a Portuguese bag; a translated term weighs less itself."""
     both = dict(bag)
     for word, found in zip(said, translate(said), strict=True):
         if found and word not in found:
@@ -188,7 +188,7 @@ def add_english(said: Sequence[str], bag: dict[str, float], translate: Translate
 
 
 def english_terms(said: Sequence[str], translate: Translate) -> Iterator[tuple[str, float]]:
-    """The English terms for Portuguese words, and what each weighs."""
+    """Yields the English terms for Portuguese words, with their weights."""
     for renderings in translate([word for word in said if word not in STOP_WORDS]):
         for rendering, weight in zip(renderings, RENDERINGS, strict=False):
             for word in words(rendering):

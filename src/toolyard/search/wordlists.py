@@ -1,4 +1,4 @@
-"""The closed lists of words that search knows by heart, in English and Portuguese, without accents."""
+"""The fixed word lists of search, in English and Portuguese, without accents."""
 
 
 def _set(text: str) -> frozenset[str]:
@@ -17,7 +17,7 @@ STOP_WORDS = _set(
     esse essa isso ele ela eles elas eu tu voce nao sim ja ser estar quero preciso favor
     """
 )
-"""Say nothing of what is wanted. On, off, up and out do: they are half of a verb."""
+"""Words without meaning for search. On, off, up and out are not among them: they are part of verbs."""
 
 PORTUGUESE = _set(
     """
@@ -33,7 +33,7 @@ ENGLISH = _set(
     """
 )
 EITHER = _set("a do no as e me")
-"""By these a text's language is told; the last are small words of Portuguese that English has too."""
+"""Function words that tell a text's language; those in EITHER are Portuguese and also English."""
 
 READS = _set(
     """
@@ -90,12 +90,12 @@ ACTS = _set(
     mandar manda mande avisar avisa avise
     """
 )
-"""By these a request is known as one that only wants to know, or one that does something. One that begins
-with a question asks, whatever it asks about. WRITES decide wherever they stand; of the others, which may be
-things as well as deeds, the first counts. ACTS neither read nor, as far as one can tell, write."""
+"""These lists tell whether a request only reads. A request that begins with a question word reads. A word of
+WRITES decides anywhere; of the others, which may also be nouns, the first decides. ACTS neither read nor
+clearly write."""
 
 NEITHER = _set("run execute start format order book record turn")
-"""In a tool's name these do not say whether it changes something: `run_query`."""
+"""Words that do not tell whether a tool changes something, as in `run_query`."""
 
 DESTROYS = _set(
     """
@@ -103,12 +103,12 @@ DESTROYS = _set(
     remover deletar eliminar limpar
     """
 )
-"""In the name of a tool that does not say itself whether it destroys."""
+"""Words that mark a tool as destructive if it has no `destructiveHint`."""
 
 HEAVY = _set("dump export backup everything bulk crawl entire raw exportar")
 WHOLE = _set("all full complete todos todas completo")
 TAKES = _set("list get fetch read show query find download load select listar buscar obter consultar")
-"""A name with one of the first, or one of the second beside one of the third, promises much to read."""
+"""A name with a word of HEAVY, or with words of both WHOLE and TAKES, promises big results."""
 
 SYNONYMS = {
     "remember": ("memory",),
@@ -124,4 +124,4 @@ SYNONYMS = {
     "website": ("url",),
     "mail": ("email",),
 }
-"""What people say, and what tools call it. Portuguese comes to it by way of English."""
+"""Words of users, and the words of tools for the same. Portuguese is translated to English first."""

@@ -29,21 +29,21 @@ LOCAL = "local"
 
 
 class NewSession(Struct, frozen=True):
-    """A session as a remote gave it."""
+    """A session that a remote issued."""
 
     id: str
     ttl: float | None = None
-    """Seconds; None when it did not say."""
+    """Seconds; None if the remote did not say."""
     source: str = ""
-    """Who gave it; the upstream's name when it is empty."""
+    """Who issued it; empty means the upstream itself."""
     detail: dict[str, Any] = {}
-    """What its user needs with it, such as an address. It is kept as it is: no keys in it."""
+    """Further data for using it, such as an address. Stored unencrypted, so it must hold no keys."""
     generated: bool = True
-    """It was made for us, and not merely found again."""
+    """True if it is new; False if the remote returned an existing one."""
 
 
 BeginSession = Callable[[], Awaitable[NewSession | None]]
-"""None when the remote gives no session."""
+"""Returns None if the remote issues no session."""
 
 
 class Lease(Struct, frozen=True):
@@ -53,13 +53,13 @@ class Lease(Struct, frozen=True):
     """ISO 8601, UTC."""
     generated: bool
     source: str
-    """`local`, or who gave it."""
+    """`local`, or the remote that issued it."""
     detail: dict[str, Any] = {}
     """Never shown."""
 
     @property
     def is_local(self) -> bool:
-        """No remote knows it: it is never sent to one."""
+        """A local session is unknown to remotes and never sent to them."""
         return self.id.startswith(f"{LOCAL}-")
 
     def shown(self) -> dict[str, Any]:
@@ -76,13 +76,13 @@ class Lease(Struct, frozen=True):
 
 
 class StoredLease(Struct, frozen=True):
-    """A lease as it is kept. No two are alike, so that who swaps one knows that it was his."""
+    """A lease as stored. `mark` makes each one unique, so a compare-and-set replaces exactly the one read."""
 
     lease: Lease
     until: float
-    """Seconds since 1970. The store lets it expire too; this counts where the store is away."""
+    """Unix time. The store expires the entry too; this works while the store is unreachable."""
     retry_at: float = 0.0
-    """A local one: when to ask the remote again."""
+    """For a local session: when to ask the remote again."""
     mark: str = ""
 
     @property
@@ -123,7 +123,7 @@ _decode = msgspec.json.Decoder(StoredLease).decode
 
 
 def decode_lease(raw: bytes | None) -> StoredLease | None:
-    """What cannot be read, as after a change of version, counts for nothing and is replaced."""
+    """Returns None for a lease that has expired or that another version wrote; it will be replaced."""
     if raw is None:
         return None
     try:
@@ -134,7 +134,7 @@ def decode_lease(raw: bytes | None) -> StoredLease | None:
 
 
 def state_key(kind: str, *parts: str) -> str:
-    """No two different lists of parts have one key: within a part there is no colon."""
+    """Different parts give different keys: colons inside a part are escaped."""
     return ":".join((kind, *map(_part, parts)))
 
 
@@ -142,12 +142,12 @@ def _part(text: str) -> str:
     written = quote(text, safe="", errors="surrogatepass")
     if len(written) <= MAX_PART:
         return written
-    # No written part begins like this.
+    # An escaped part never begins with "#".
     return "#" + hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=20).hexdigest()
 
 
 CLAIM_SECONDS = 3.0
-"""What a holder that was killed costs those who wait."""
+"""How long others wait if the holder of a claim was killed."""
 
 
 class Claims:
@@ -157,7 +157,7 @@ class Claims:
 
     @asynccontextmanager
     async def claim(self, key: str) -> AsyncGenerator[bool]:
-        """Whether it is ours; if so, it stays ours to the end of the block."""
+        """Yields whether the claim was acquired; if so, holds it until the end of the block."""
         mine = uuid4().hex.encode()
         if not await self._state.swap(key, None, mine, self._seconds):
             yield False
@@ -180,21 +180,21 @@ class Claims:
 logger = logging.getLogger("toolyard.sessions")
 
 BEGIN_SECONDS = 30.0
-"""For a remote to give a session."""
+"""How long a remote may take to issue a session."""
 WAIT_SECONDS = BEGIN_SECONDS + 5.0
-"""For another process to begin one. Then we do it ourselves, and the store decides whose counts."""
+"""How long to wait for another process to begin a session before this one does; the store keeps one."""
 POLL_SECONDS = 0.05
 RETRY_SECONDS = 30.0
-"""How long a local session is good enough where the remote gave none."""
+"""How long to use a local session before asking the remote again."""
 MAX_ID = 1024
 
 __all__ = ["BeginSession", "Lease", "Leases", "NewSession"]
 
 
 class Leases:
-    """Upstream "" is the gateway's own session of a thread. `ttl` counts where a remote names none.
+    """Upstream "" means the gateway's own session of a thread. `ttl` is used if a remote names none.
 
-    No method fails because the store is away: this process's memory stands in for it.
+    No method fails if the store is unreachable: this process's memory is used instead.
     """
 
     def __init__(self, state: State, ttl: float, retry: float = RETRY_SECONDS) -> None:
@@ -205,7 +205,7 @@ class Leases:
         self._flights: dict[str, asyncio.Task[Lease]] = {}
 
     async def get(self, tenant: str, thread: str, upstream: str, begin: BeginSession | None = None) -> Lease:
-        """The lease there is, or a new one: local when there is no remote, or when it gives none."""
+        """Returns the current lease or a new one; a local one if no remote issues a session."""
         key = state_key("lease", tenant, thread, upstream)
         seen = await self._state.get(key)
         held = decode_lease(seen)
@@ -220,7 +220,7 @@ class Leases:
     async def renew(
         self, tenant: str, thread: str, upstream: str, stale: str, begin: BeginSession | None = None
     ) -> Lease:
-        """Another than `stale`, which was refused: the one begun meanwhile by somebody else, or a new one."""
+        """Replaces `stale`, which the upstream rejected; returns the newer lease if there is one already."""
         key = state_key("lease", tenant, thread, upstream)
         seen = await self._state.get(key)
         held = decode_lease(seen)
@@ -232,7 +232,7 @@ class Leases:
         await self._state.delete(state_key("lease", tenant, thread, upstream))
 
     async def close(self) -> None:
-        """The store itself is closed by whoever opened it."""
+        """Cancels sessions being begun. Does not close the store, which belongs to the caller."""
         flights = tuple(self._flights.values())
         for flight in flights:
             flight.cancel()
@@ -240,7 +240,7 @@ class Leases:
         await self._state.close()
 
     async def _together(self, key: str, begin: Callable[[], Coroutine[Any, Any, Lease]]) -> Lease:
-        """One of this process's callers begins. Whoever goes away meanwhile stops it for nobody."""
+        """Runs `begin` once for all callers in this process; a cancelled caller does not stop it."""
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = asyncio.create_task(begin())
@@ -250,7 +250,7 @@ class Leases:
     def _landed(self, key: str, flight: asyncio.Task[Lease]) -> None:
         del self._flights[key]
         if not flight.cancelled():
-            # Looked at, for when all who waited have gone: asyncio would complain that nobody did.
+            # asyncio warns about an exception that is never retrieved, as when all callers were cancelled.
             flight.exception()
 
     async def _begin(
@@ -261,7 +261,7 @@ class Leases:
         local: StoredLease | None,
         begin: BeginSession | None,
     ) -> Lease:
-        """One process begins. `seen` is what is to be replaced, `local` what is good enough meanwhile."""
+        """Begins a session in one process at a time and replaces `seen`. Others use `local` meanwhile."""
         if begin is None:
             return await self._replace(key, seen, local_lease(self._ttl, retry_at=0.0))
         deadline = time.monotonic() + WAIT_SECONDS
@@ -287,12 +287,12 @@ class Leases:
         return local_lease(self._ttl, retry_at) if local is None else postpone_retry(local, retry_at)
 
     async def _replace(self, key: str, seen: bytes | None, new: StoredLease) -> Lease:
-        """The first one wins; who comes later takes what is there."""
+        """Stores `new`; returns the other lease if another process was first."""
         if not await self._state.swap(key, seen, encode_lease(new), new.left):
             other = await self._other_than(seen, key)
             if other is not None:
                 return other.lease
-            # It has expired or was dropped meanwhile: ours is as good as any.
+            # The old lease expired or was dropped meanwhile.
             await self._state.swap(key, None, encode_lease(new), new.left)
         return new.lease
 
@@ -302,7 +302,7 @@ class Leases:
 
 
 def _is_due(held: StoredLease) -> bool:
-    """Time to ask the remote again, for a session that is only local."""
+    """Returns whether to ask the remote again, for a local session."""
     return held.lease.is_local and held.retry_at <= time.time()
 
 
@@ -313,15 +313,15 @@ async def _begin_session(upstream: str, begin: BeginSession) -> NewSession | Non
     except UpstreamError as error:
         reason = error.reason
     except TimeoutError:
-        reason = f"it gave none within {BEGIN_SECONDS:g} s"
+        reason = f"no answer within {BEGIN_SECONDS:g} s"
     else:
         if begun is None or _is_valid_id(begun.id):
             return begun
-        reason = "the id that it gave is none"
-    logger.warning("no session at %r: %s; going on with a local one", upstream, reason)
+        reason = "the session id it returned is not valid"
+    logger.warning("no session at %r: %s; using a local session", upstream, reason)
     return None
 
 
 def _is_valid_id(id: str) -> bool:
-    """It will travel in a header."""
+    """Returns whether an id can be sent in a header."""
     return 0 < len(id) <= MAX_ID and id.isascii() and id.isprintable()

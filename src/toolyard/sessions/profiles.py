@@ -1,8 +1,7 @@
-"""Credential profiles: what a tenant needs to use a service in its own name, encrypted at rest.
+"""Credential profiles: the credentials of a tenant for a service, encrypted at rest.
 
-Owns names, defaults, the key, and that one tenant never sees another's profiles. What is in a
-configuration, and whether it still works, is up to the caller. No error message has a credential or a
-key in it.
+Owns names, defaults, the key, and the separation of tenants. The caller knows what a configuration means
+and whether it still works. No error message contains a credential or a key.
 """
 
 import asyncio
@@ -31,18 +30,18 @@ if TYPE_CHECKING:
 
 
 class CredentialProfile(Struct, frozen=True, kw_only=True):
-    """Belongs to one tenant (`account_id`). `config` is what is secret of it."""
+    """Belongs to one tenant (`account_id`). Only `config` is secret."""
 
     profile_id: str
     account_id: str
     mcp_qualified_name: str
-    """What it is for, such as `composio.gmail`."""
+    """The service it is for, such as `composio.gmail`."""
     profile_name: str
-    """Unique among the tenant's profiles for the same thing."""
+    """Unique among the tenant's profiles for the same service."""
     display_name: str
     config: dict[str, Any]
     config_hash: str
-    """Tells whether two are the same; of no use to who wants to guess them."""
+    """Equal for equal configurations. Keyed, so it does not help to guess one."""
     is_active: bool
     is_default: bool
     created_at: str
@@ -50,7 +49,7 @@ class CredentialProfile(Struct, frozen=True, kw_only=True):
     """ISO 8601, UTC."""
 
     def shown(self) -> dict[str, Any]:
-        """Everything but the configuration."""
+        """Returns everything except the configuration."""
         return {name: value for name, value in msgspec.structs.asdict(self).items() if name != "config"}
 
     def __repr__(self) -> str:
@@ -61,7 +60,7 @@ class CredentialProfile(Struct, frozen=True, kw_only=True):
 
 
 class StoredProfile(Struct, frozen=True, kw_only=True):
-    """A profile as it lies in the store; its tenant is in the key."""
+    """A profile as stored; the key names its tenant."""
 
     profile_id: str
     mcp_qualified_name: str
@@ -76,7 +75,7 @@ class StoredProfile(Struct, frozen=True, kw_only=True):
 
 
 class TenantProfiles(Struct, frozen=True):
-    """All profiles of a tenant, in the order they were made: one value, so that names and defaults agree."""
+    """All profiles of a tenant, oldest first. Stored as one value, so names and defaults stay consistent."""
 
     profiles: tuple[StoredProfile, ...] = ()
     format: int = 1
@@ -85,7 +84,7 @@ class TenantProfiles(Struct, frozen=True):
         return next((each for each in self.profiles if each.profile_id == profile_id), None)
 
     def names(self, mcp_qualified_name: str, but: str = "") -> set[str]:
-        """Those taken, less the one of profile `but`."""
+        """Returns the names in use, without that of profile `but`."""
         return {
             each.profile_name
             for each in self.profiles
@@ -93,7 +92,7 @@ class TenantProfiles(Struct, frozen=True):
         }
 
     def having(self, profile: StoredProfile) -> "TenantProfiles":
-        """With this one, in the place of the one with its id if there is one."""
+        """Adds a profile, or replaces the one with the same id."""
         known = self.find(profile.profile_id) is not None
         others = [profile if each.profile_id == profile.profile_id else each for each in self.profiles]
         return TenantProfiles(tuple(others if known else [*others, profile]))
@@ -102,7 +101,7 @@ class TenantProfiles(Struct, frozen=True):
         return TenantProfiles(tuple(each for each in self.profiles if each.profile_id != profile.profile_id))
 
     def settled(self, mcp_qualified_name: str, preferred: str = "") -> "TenantProfiles":
-        """With one default for that thing: `preferred`, or the one there was, or the oldest active one."""
+        """Chooses one default for a service: `preferred`, the current default, or the oldest active one."""
         ours = {each for each in self.profiles if each.mcp_qualified_name == mcp_qualified_name}
         able = [each for each in self.profiles if each in ours and each.is_active]
         order = sorted(able, key=lambda each: (each.profile_id != preferred, not each.is_default))
@@ -116,7 +115,7 @@ class TenantProfiles(Struct, frozen=True):
 
 
 def free_name(name: str, taken: set[str]) -> str:
-    """`name`, or `name (2)`, `name (3)` and so on."""
+    """Returns `name`, or the first free one of `name (2)`, `name (3)` and so on."""
     number, free = 1, name
     while free in taken:
         number += 1
@@ -160,14 +159,14 @@ _MAKE_ONE = "set key in [state], or the variable ENCRYPTION_KEY, to the same tex
 
 
 class Cipher:
-    """The key is found when it is first needed: who keeps no profile needs none."""
+    """Encrypts and decrypts. Looks for the key on first use, so none is needed without profiles."""
 
     def __init__(self, key: Callable[[], bytes]) -> None:
         self._find = key
         self._found: tuple[bytes, Fernet] | None = None
 
     async def ready(self) -> None:
-        """Find the key beside the event loop: making one from a text takes about 50 ms."""
+        """Loads the key in a thread: deriving one from a text takes about 50 ms."""
         if self._found is None:
             await asyncio.to_thread(self._opened)
 
@@ -183,17 +182,17 @@ class Cipher:
         except InvalidToken:
             raise WrongProfileKeyError(
                 "the credential profiles were encrypted with another key",
-                "bring that key back as key in [state]; they are untouched",
+                "restore that key as key in [state]; the profiles are unchanged",
             ) from None
 
     def fingerprint(self, text: bytes) -> str:
-        """Equal for equal texts, and of no use to who wants to guess one without the key."""
+        """Returns a keyed hash: equal for equal texts, and no help in guessing one without the key."""
         return hmac.new(self._opened()[0], text, hashlib.sha256).hexdigest()
 
     def _opened(self) -> "tuple[bytes, Fernet]":
         if self._found is None:
             try:
-                from cryptography.fernet import Fernet  # 10 to 20 ms, once, and only for who keeps profiles
+                from cryptography.fernet import Fernet  # 10 to 20 ms, once, only if profiles are used
             except ImportError:
                 raise StateExtraError("credential profiles", "profiles") from None
             key = self._find()
@@ -202,7 +201,7 @@ class Cipher:
 
 
 def cipher_for(key: str, url: str, folder: Path | None) -> Cipher:
-    """With the key given; without one, with a key of this machine, where the state is this machine's too."""
+    """Uses the given key; without one, a key file of this machine, unless the state is shared."""
     if key:
         return Cipher(lambda: _from_text(key))
     if is_shared(url):
@@ -210,27 +209,25 @@ def cipher_for(key: str, url: str, folder: Path | None) -> Cipher:
     if folder is None:
         if kind_of(url) != "memory":
             return Cipher(_refuse)
-        # What is kept in memory is gone with it.
+        # The profiles are in memory only, and so is their key.
         made = secrets.token_bytes(32)
         return Cipher(lambda: made)
     return Cipher(lambda: _from_file(folder / KEY_FILE))
 
 
 def _refuse() -> bytes:
-    raise MissingProfileKeyError(
-        "credential profiles in a store that is not this gateway's alone need a key", _MAKE_ONE
-    )
+    raise MissingProfileKeyError("credential profiles in a shared store need a key", _MAKE_ONE)
 
 
 def _from_text(text: str) -> bytes:
-    """A Fernet key as it is; any other text through scrypt, which makes guessing it slow."""
+    """Returns a Fernet key unchanged; derives one from any other text with scrypt, to slow down guessing."""
     try:
         key = base64.b64decode(text.strip(), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         key = b""
     if len(key) == 32:
         return key
-    # The salt is the same everywhere because every gateway has to come to the same key.
+    # The salt is fixed because every gateway must derive the same key.
     return hashlib.scrypt(text.encode(), salt=b"toolyard profiles", n=1 << 14, r=8, p=1, dklen=32)
 
 
@@ -240,7 +237,7 @@ def _from_file(path: Path) -> bytes:
             _create(path)
         return _from_text(path.read_text().strip())
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text"
         raise MissingProfileKeyError(
             f"no key for credential profiles in {str(path)!r}: {reason}", _MAKE_ONE
         ) from None
@@ -248,7 +245,7 @@ def _from_file(path: Path) -> bytes:
 
 def _create(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Written whole elsewhere, for our eyes only, and then linked: two processes that start together agree.
+    # Written to a private file first and then linked, so two processes that start together use one key.
     handle, draft = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -265,7 +262,7 @@ MAX_CONFIG = 16 << 10
 """Bytes of JSON."""
 MAX_NAME = 200
 TRIES = 40
-"""For a folder that others keep changing."""
+"""Attempts to change profiles that others change at the same time."""
 
 __all__ = ["CredentialProfile", "ProfileStore"]
 
@@ -275,7 +272,7 @@ _decode_secret = msgspec.json.Decoder(tuple[str, str, dict[str, Any]]).decode
 
 
 class ProfileStore:
-    """Every method may raise ProfileError or StateError; nothing is changed then."""
+    """Every method may raise ProfileError or StateError and then changes nothing."""
 
     def __init__(self, state: State, cipher: Cipher) -> None:
         self._state = state
@@ -292,7 +289,7 @@ class ProfileStore:
         is_default: bool = False,
         is_active: bool = True,
     ) -> CredentialProfile:
-        """Under that name, or the next free one: "work (2)". The first one for a thing is its default."""
+        """Uses the next free name, such as "work (2)". The first profile for a service is its default."""
         _check_name("qualified name", mcp_qualified_name)
         _check_name("profile name", profile_name)
         await self._cipher.ready()
@@ -301,7 +298,7 @@ class ProfileStore:
 
         def add(folder: TenantProfiles) -> tuple[TenantProfiles, StoredProfile]:
             if folder.profiles:
-                # One key for all of them: who has come with another one hears of it now.
+                # All profiles share one key: raise an error now if this gateway has another one.
                 self._opened(tenant, folder.profiles[0])
             if len(folder.profiles) >= MAX_PROFILES:
                 raise TooManyProfilesError(
@@ -327,7 +324,7 @@ class ProfileStore:
         return _profile(tenant, await self._change(tenant, add), config)
 
     async def list(self, tenant: str, mcp_qualified_name: str = "") -> list[CredentialProfile]:
-        """In the order they were made; those for one thing, if it is named."""
+        """Returns the profiles, oldest first; only those for one service if it is named."""
         _, folder = await self._read(tenant)
         wanted = [each for each in folder.profiles if mcp_qualified_name in ("", each.mcp_qualified_name)]
         return [_profile(tenant, each, self._opened(tenant, each)) for each in wanted]
@@ -348,7 +345,7 @@ class ProfileStore:
         is_active: bool | None = None,
         is_default: bool | None = None,
     ) -> CredentialProfile:
-        """What is None stays. `is_default` False leaves the choice to us."""
+        """Changes what is not None. With `is_default` False, another profile may become the default."""
         if profile_name is not None:
             _check_name("profile name", profile_name)
         await self._cipher.ready()
@@ -376,8 +373,8 @@ class ProfileStore:
         return _profile(tenant, changed, self._opened(tenant, changed))
 
     async def delete(self, tenant: str, profile_id: str) -> CredentialProfile:
-        """What was deleted, less its configuration if it cannot be opened. Another one becomes the default
-        if this one was."""
+        """Returns the deleted profile, without its configuration if that cannot be decrypted. If it was the
+        default, another profile becomes the default."""
 
         def remove(folder: TenantProfiles) -> tuple[TenantProfiles, StoredProfile]:
             known = _known(folder, profile_id)
@@ -390,7 +387,7 @@ class ProfileStore:
             return _profile(tenant, deleted, {})
 
     async def free_name(self, tenant: str, mcp_qualified_name: str, profile_name: str) -> str:
-        """What a new profile of that name would be called now."""
+        """Returns the name that a new profile would get."""
         _, folder = await self._read(tenant)
         return free_name(profile_name, folder.names(mcp_qualified_name))
 
@@ -404,7 +401,7 @@ class ProfileStore:
         except (msgspec.DecodeError, UnicodeDecodeError):
             folder = TenantProfiles(format=0)
         if folder.format != TenantProfiles().format:
-            # Whatever it is, it is not overwritten.
+            # Never overwrite unknown data.
             raise StateUnusableError(
                 "the credential profiles in the store were not written by this version of Toolyard",
                 "use the version that wrote them",
@@ -421,24 +418,24 @@ class ProfileStore:
             after = _encode(changed) if changed.profiles else None
             if after is not None and len(after) > MAX_VALUE:
                 raise TooManyProfilesError(
-                    "the credential profiles take more room than there is", "delete one first"
+                    "the credential profiles are too large to store together", "delete one first"
                 )
             if await self._state.swap(key, before, after):
                 return kept
             await asyncio.sleep(random.uniform(0, 0.05))
-        raise ProfileError("the credential profiles are being changed by others all the time", "try again")
+        raise ProfileError("other requests keep changing the credential profiles", "try again")
 
     def _closed(self, tenant: str, id: str, config: dict[str, Any]) -> tuple[str, str]:
         try:
             text = msgspec.json.encode(config, order="sorted")
         except (TypeError, ValueError, RecursionError):
-            # Not quoted: it is secret.
+            # The message must not quote the configuration: it is secret.
             raise InvalidProfileError("a credential profile's configuration has to be JSON") from None
         if len(text) > MAX_CONFIG:
             raise InvalidProfileError(
                 f"the configuration has {len(text)} bytes of JSON", f"at most {MAX_CONFIG}"
             )
-        # Whose it is goes in too: who can write to the store cannot give one tenant's to another.
+        # The tenant is encrypted too, so nobody with access to the store can give it to another tenant.
         token = self._cipher.close(msgspec.json.encode([tenant, id, msgspec.Raw(text)]))
         return token, self._cipher.fingerprint(text)
 
@@ -446,7 +443,7 @@ class ProfileStore:
         owner, id, config = _decode_secret(self._cipher.open(kept.encrypted_config))
         if (owner, id) != (tenant, kept.profile_id):
             raise ProfileLockedError(
-                f"what is kept for credential profile {kept.profile_id!r} is not its own"
+                f"the data stored for credential profile {kept.profile_id!r} belongs to another one"
             )
         return config
 

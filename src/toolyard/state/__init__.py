@@ -1,4 +1,4 @@
-"""Small values that outlive a call: behind one protocol, in memory, SQLite, Redis or PostgreSQL."""
+"""Small values that outlive a request: one interface, in memory, SQLite, Redis or PostgreSQL."""
 
 from .factory import open_state
 from .memory import MemoryState

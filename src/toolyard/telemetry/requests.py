@@ -1,7 +1,7 @@
-"""What is known of one request while it runs, how it ended, and its record: span, metrics and log line.
+"""Records one request: its data while it runs, its outcome, and its span, metrics and log line.
 
-`Observation` makes all three in one `with`; what is turned off costs a comparison with None. `current`
-tells other log lines which request they belong to.
+`Observation` makes all three in one `with`; a disabled one costs a comparison with None. `current` links
+other log lines to their request.
 """
 
 import logging
@@ -34,7 +34,7 @@ OutcomeLabel = Literal["ok", "tool_error", "invalid", "timeout", "cancelled", "e
 _calls = logging.getLogger("toolyard.calls")
 _NAME = 200
 
-# What the caller did wrong. Kept apart, or anybody could set off an alarm about an upstream.
+# Errors of the caller. Counted separately, so that a client cannot trigger alarms about an upstream.
 _CALLERS_FAULT = frozenset(
     {
         PARSE_ERROR,
@@ -44,22 +44,22 @@ _CALLERS_FAULT = frozenset(
         HEADER_MISMATCH,
         MISSING_CAPABILITY,
         UNSUPPORTED_VERSION,
-        -32002,  # a legacy server has no such resource
+        -32002,  # resource not found, in the legacy era
     }
 )
 
 
 class ObservedRequest(Struct, kw_only=True):
-    """One request. The lower half is filled in as it becomes known."""
+    """One request. The lower half is filled in while it runs."""
 
     method: str
     server: str
-    """The upstream, by its name in the configuration; empty for what the gateway answers itself."""
+    """The upstream's name in the configuration; empty if the gateway answers the request itself."""
     caller: Caller
     transport: Transport
-    """Towards the upstream for a forward, towards the client for what the gateway serves."""
+    """The transport to the upstream for a forward, to the client for a request that the gateway serves."""
     name: str | None = None
-    """Tool, prompt or resource address; None where there is none, or where it is unknown to us."""
+    """Tool, prompt or resource address; None if there is none or it is unknown to us."""
     request_id: str = ""
     """Ours, from `new_request_id`: a client's ids are not unique among clients."""
     rpc_id: Id | None = None
@@ -68,7 +68,7 @@ class ObservedRequest(Struct, kw_only=True):
     address: str = ""
     port: int = 0
     in_access_log: bool = False
-    """It has a line in the log, however it ends."""
+    """Whether it is logged even if it succeeds."""
 
     upstream_version: str = ""
     response_bytes: int | None = None
@@ -76,39 +76,39 @@ class ObservedRequest(Struct, kw_only=True):
     error: BaseException | None = None
     trace_id: str = ""
     span_id: str = ""
-    """Written by the span, when traces are on; log lines show both."""
+    """Set by the span if traces are on; log lines show both."""
 
 
 class ClientAddress(Struct, frozen=True):
-    """Where a request came from, as far as its edge can tell."""
+    """The origin of a request, as far as its edge knows it."""
 
     address: str = ""
-    """Of whoever holds the connection: a client, or the proxy before us."""
+    """The address of the connection's other end: a client, or a proxy in front of us."""
     forwarded_for: str = ""
-    """For whom a proxy says that it asks. Anybody can say so."""
+    """The client's address according to a proxy. It is not verified."""
 
 
 current: ContextVar[ObservedRequest | None] = ContextVar("toolyard_observed", default=None)
 client_address: ContextVar[ClientAddress] = ContextVar("toolyard_origin", default=ClientAddress())  # noqa: B039 (frozen)
 
 new_request_id: Callable[[], str] = map(f"{token_hex(4)}-{{}}".format, count(1)).__next__
-"""Makes an id that is unique among processes. It counts, since random bytes would cost each request more."""
+"""Makes an id that is unique among processes. A counter, because random bytes would cost more."""
 
 
 def outcome_label(request: ObservedRequest) -> OutcomeLabel:
     error = request.error
     if error is None:
         return "tool_error" if request.is_error_result else "ok"
-    if isinstance(error, TimeoutError):  # also an McpError that is one
+    if isinstance(error, TimeoutError):  # some McpErrors are TimeoutErrors too
         return "timeout"
     if isinstance(error, McpError):
         return "invalid" if error.code in _CALLERS_FAULT else "error"
-    # CancelledError, KeyboardInterrupt and the like are no faults of the call.
+    # CancelledError, KeyboardInterrupt and the like are not faults of the call.
     return "error" if isinstance(error, Exception) else "cancelled"
 
 
 def log_request(request: ObservedRequest, ended: OutcomeLabel, seconds: float) -> None:
-    """The one line of a request: a warning when an upstream failed, else for the access log or debugging."""
+    """Log a request: as a warning if an upstream failed, otherwise in the access log or for debugging."""
     failed = ended in ("error", "timeout") and not getattr(request.error, "expected", False)
     level = logging.WARNING if failed else logging.INFO if request.in_access_log else logging.DEBUG
     if not _calls.isEnabledFor(level):
@@ -122,7 +122,7 @@ def log_request(request: ObservedRequest, ended: OutcomeLabel, seconds: float) -
 
 
 def _caller_of(request: ObservedRequest) -> dict[str, Any]:
-    """Who made a request, from where, and how much went to and fro. Names are the client's own words."""
+    """The caller, its address and the sizes of a request. Names are as the client sent them."""
     came = client_address.get()
     client = request.caller.client
     fields = {
@@ -168,7 +168,7 @@ class Recorder(Protocol):
 
 
 class OpenSpan(Protocol):
-    """A span that `with` opens; it gives the `_meta` to send on."""
+    """A span that `with` opens; returns the `_meta` to send on."""
 
     def __enter__(self) -> Meta: ...
 
@@ -178,7 +178,7 @@ class OpenSpan(Protocol):
 
 
 class Tracer(Protocol):
-    """What makes the span of a forwarded request."""
+    """Makes the span of a forwarded request."""
 
     def forward(self, request: ObservedRequest, meta: Meta) -> OpenSpan: ...
 
@@ -221,7 +221,7 @@ class Observation(Struct, eq=False):
             self.metrics.record(request.server, request.method, label, seconds, received, sent)
         if not is_ok or request.in_access_log or _calls.isEnabledFor(logging.DEBUG):
             log_request(request, label, seconds)
-        # What was begun during the call keeps its context, and must not keep its frames with the error.
+        # Tasks begun during the call keep its context, which must not keep the error and its frames alive.
         request.error = None
         if self._token is not None:
             current.reset(self._token)

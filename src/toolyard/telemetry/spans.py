@@ -1,6 +1,6 @@
-"""Spans around requests, by OpenTelemetry's semantic conventions for MCP. Imported only with traces on.
+"""Spans of requests, after OpenTelemetry's semantic conventions for MCP. Imported only if traces are on.
 
-SERVER covers a client's request as the gateway answers it, CLIENT what is sent to an upstream for it.
+A SERVER span covers a client's request, a CLIENT span the request that the gateway sends to an upstream.
 Arguments and results are never recorded. The conventions:
 github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/mcp.md.
 """
@@ -29,7 +29,7 @@ from .requests import ObservedRequest, outcome_label
 
 Meta = dict[str, Raw]
 
-# The caller's baggage is theirs: it travels on as it came, not as we would write it.
+# The caller's baggage is passed on unchanged.
 _BAGGAGE = "baggage"
 
 _encode = msgspec.json.Encoder().encode
@@ -44,7 +44,7 @@ class _Read(Getter[Meta]):
         try:
             return [_decode_string(value)]
         except (msgspec.DecodeError, UnicodeDecodeError):
-            return None  # not a string: no context, and no reason to refuse the call
+            return None  # not a string: ignore the context and serve the call
 
     def keys(self, carrier: Meta) -> list[str]:
         return list(carrier)
@@ -61,12 +61,12 @@ _write = _Write()
 
 
 def extract(meta: Meta, onto: Context | None = None) -> Context:
-    """The context that a request carries, put onto another one (the current one by default)."""
+    """Add the context of a request to another one (by default the current one)."""
     return get_global_textmap().extract(meta, onto, _read)
 
 
 def inject(meta: Meta, context: Context | None = None) -> Meta:
-    """A copy of `meta` that carries a context (the current one by default) instead of the one it had."""
+    """A copy of `meta` with another trace context (by default the current one)."""
     propagator = get_global_textmap()
     replaced = propagator.fields - {_BAGGAGE}
     changed = {key: value for key, value in meta.items() if key not in replaced}
@@ -91,22 +91,22 @@ Attributes = dict[str, AttributeValue]
 
 
 class Tracing:
-    """Makes the spans and owns what exports them. `tracing.start` builds it, or none when traces are off."""
+    """Makes spans and owns their exporter. `tracing.start` builds it if traces are on."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
         self._tracer = provider.get_tracer("toolyard", __version__)
 
     def serve(self, request: ObservedRequest, meta: Meta) -> "RequestSpan":
-        """Around a client's request; the parent is what its `_meta` carries."""
+        """The span of a client's request; its parent is the context in `_meta`."""
         return RequestSpan(self._tracer, SpanKind.SERVER, request, meta)
 
     def forward(self, request: ObservedRequest, meta: Meta) -> "RequestSpan":
-        """Around what an upstream is asked; the parent is the current span, else what `meta` carries."""
+        """The span of a request to an upstream; its parent is the current span, or else the one in `meta`."""
         return RequestSpan(self._tracer, SpanKind.CLIENT, request, meta)
 
     async def close(self, limit: float = 5.0) -> None:
-        """Export what is left; a collector that is gone holds the shutdown for `limit` seconds at most."""
+        """Export the remaining spans. An unreachable collector delays this by `limit` seconds at most."""
         loop = asyncio.get_running_loop()
         done = asyncio.Event()
 
@@ -115,7 +115,7 @@ class Tracing:
             with suppress(RuntimeError):  # the limit has passed and the loop is closed
                 loop.call_soon_threadsafe(done.set)
 
-        # A daemon: a worker thread of asyncio's pool would be waited for at exit.
+        # A daemon thread: Python would wait at exit for a thread of asyncio's pool.
         threading.Thread(target=shut_down, name="toolyard-traces", daemon=True).start()
         with suppress(TimeoutError):
             async with asyncio.timeout(limit):
@@ -123,9 +123,9 @@ class Tracing:
 
 
 class RequestSpan:
-    """`with` gives the `_meta` to send on: the caller's, with this span as the parent.
+    """`with` returns the `_meta` to send on: the caller's, with this span as the parent.
 
-    What is known only at the end is written into `request` inside the block.
+    The block writes values that are known only at the end into `request`.
     """
 
     __slots__ = ("_kind", "_meta", "_request", "_span", "_token", "_tracer")
@@ -173,14 +173,14 @@ def _parent(kind: SpanKind, meta: Meta) -> tuple[Context, list[Link]]:
         return ambient, []
     carried = extract(meta, ambient)
     if around.is_valid and trace.get_current_span(carried).get_span_context() != around:
-        # The request says what caused it; that it also came through, say, a traced web server is a link.
+        # The parent is the context in the request; a surrounding span, such as a web server's, is a link.
         return carried, [Link(around)]
     return carried, []
 
 
 def _span_name(request: ObservedRequest) -> str:
     key = _TARGET.get(request.method)
-    if request.name is None or key is None or key == "mcp.resource.uri":  # addresses are too many for names
+    if request.name is None or key is None or key == "mcp.resource.uri":  # URIs make too many names
         return request.method
     return f"{request.method} {request.name[:_MAX_NAME]}"
 
@@ -210,7 +210,7 @@ def _attributes(request: ObservedRequest, kind: SpanKind) -> Attributes:
     if request.rpc_id is not None:
         known["jsonrpc.request.id"] = str(request.rpc_id)
     if request.session_id:
-        # A digest: whoever holds the id itself can speak in the session.
+        # A digest, because the id itself gives access to the session.
         known["mcp.session.id"] = hashlib.sha256(request.session_id.encode()).hexdigest()[:32]
     if kind is SpanKind.SERVER:
         known["mcp.protocol.version"] = caller.version
@@ -230,7 +230,7 @@ def _finish(span: Span, request: ObservedRequest, kind: SpanKind) -> None:
     error = request.error
     if isinstance(error, McpError):
         span.set_attribute("rpc.response.status_code", str(error.code))
-        # To the server of a request, a request that makes no sense is not an error; to its sender it is.
+        # An invalid request is an error for its sender (CLIENT), not for its server.
         if kind is SpanKind.CLIENT or error.code == INTERNAL_ERROR or -32099 <= error.code <= -32000:
             _fail(span, str(error.code), error.message[:_MAX_TEXT])
     elif ended == "tool_error":

@@ -1,4 +1,4 @@
-"""What callers are shown: what they search for, everything under full names, or one upstream as it is."""
+"""Views for callers: meta tools to search with, everything under full names, or one upstream unchanged."""
 
 from .view import AllView, BareView, SearchView
 

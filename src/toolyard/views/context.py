@@ -1,4 +1,4 @@
-"""What all views share, and what the meta tools need besides. The app builds both."""
+"""The shared dependencies of all views, and those of the meta tools. The app builds both."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from ..catalogue.catalogue import Catalogue
+from ..catalogue.items import TOOLS, prefix_of
+from ..catalogue.scope import VisibleCatalogue
 from ..config import GatewayConfig, SearchConfig
 from ..dispatch import Mount
 from ..pipeline import Handler
-from ..wire.call import Call
+from ..wire.call import Call, Principal
 from ..wire.seal import Sealer
 from .forwarding import FitTask, SealedTaskIds
 from .stored_results import StoredResults
@@ -24,24 +26,25 @@ if TYPE_CHECKING:
 
 
 class ViewHost(Protocol):
-    """What the views tell the gateway, and what they ask it."""
+    """The gateway, as the views see it."""
 
     def lists_wanted(self) -> None:
-        """Somebody looks at the lists: old ones may be read again."""
+        """A client requests lists; the gateway may refresh old ones."""
         ...
 
     def client_seen(self, call: Call) -> None:
-        """A client introduced itself; raises InvalidRequest if it is not to be served."""
+        """A client has initialized. Raises InvalidRequest if it must not be served."""
         ...
 
     def health(self) -> dict[str, Any]: ...
 
 
 class ViewContext:
-    """What all views share.
+    """The shared dependencies of all views.
 
-    `stored` are whole results; None if results pass as they are. With `one_client` a single client is served,
-    as over stdio: all its calls are one conversation, named or not.
+    `stored` holds whole results; None if results pass unchanged. `one_client` means that a single client is
+    served, as over stdio: all its calls are one conversation, named or not. `scope_of` gives the catalogue as
+    a caller sees it; None if everybody sees everything.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class ViewContext:
         stored: StoredResults | None = None,
         fit_task: FitTask | None = None,
         one_client: bool = False,
+        scope_of: "Callable[[Principal], VisibleCatalogue] | None" = None,
     ) -> None:
         self.catalogue = catalogue
         self.mounts = mounts
@@ -68,23 +72,48 @@ class ViewContext:
         self.fit_task = fit_task
         self.one_client = one_client
         self.touch = host.lists_wanted
+        self._scope_of = scope_of
+
+    def visible(self, call: Call) -> VisibleCatalogue:
+        """The catalogue as the caller sees it."""
+        return self.catalogue if self._scope_of is None else self._scope_of(call.caller.principal)
+
+    def may_read_result(self, call: Call, tool: str) -> bool:
+        """Whether the caller may still have what this tool returned. `tool` is a full name."""
+        if self._scope_of is None:
+            return True
+        visible, entry = self.visible(call), self.catalogue.find(TOOLS, tool)
+        if entry is not None:
+            return visible.find(TOOLS, tool) is not None
+        for server in self.catalogue.servers:
+            if tool.startswith(prefix_of(server)):
+                return visible.permits(server, tool.removeprefix(prefix_of(server)))
+        return False
 
     @property
     def list_wait(self) -> float:
-        """How long a list waits for servers that are not read yet."""
+        """How long a list waits for servers whose lists are not known yet."""
         return self.settings.list_wait
 
 
 class MetaToolContext(Struct, kw_only=True):
     view_context: ViewContext
     index: "Callable[[], Awaitable[ToolIndex]]"
-    """With everything that the catalogue has by now."""
+    """Returns the index with everything that is in the catalogue now."""
     leases: "Leases"
     state: "State"
-    """Which thread a session's id stands for is kept there, so that any replica knows it."""
+    """Maps session ids to threads, for all replicas."""
     remotes: "Callable[[], Mapping[str, Remote]]"
-    """By server name; which there are may change with the configuration."""
+    """The remotes by server name; they may change with the configuration."""
     settings: SearchConfig
     """The current ones: a new configuration replaces them."""
     feedback: "SearchFeedback"
     profiles: "ProfileStore | None" = None
+
+    def remotes_of(self, call: Call) -> "Mapping[str, Remote]":
+        """The remotes that the caller may know of."""
+        remotes = self.remotes()
+        if not remotes:
+            return remotes
+        visible = self.view_context.visible(call).servers
+        return {name: remote for name, remote in remotes.items() if name in visible}

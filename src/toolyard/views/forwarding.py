@@ -1,7 +1,7 @@
 """Forwards a request to the upstream that a name, address or task id belongs to.
 
-Addresses stay as their upstreams gave them, since results mention them. If two upstreams have the same
-address the one mounted first keeps it; the other's is shown as an alias. Task ids are sealed: they name the
+URIs stay as their upstreams gave them, since results mention them. If two upstreams have the same URI, the
+one mounted first keeps it; the other's is shown as an alias. Task ids are sealed: they name the
 upstream and are valid for their owner only.
 """
 
@@ -15,8 +15,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ..catalogue.catalogue import Catalogue, CatalogueEntry, ServerCatalogue
+from ..catalogue.catalogue import CatalogueEntry
 from ..catalogue.items import ALIAS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, ItemKind, prefix_of
+from ..catalogue.scope import VisibleCatalogue, VisibleServer
 from ..dispatch import CallTarget, Mount
 from ..pipeline import Handler
 from ..upstream.base import Forward, Outcome
@@ -38,17 +39,17 @@ BACKGROUND_SECONDS = 10.0
 
 
 class NameResolver(Protocol):
-    """A view, as far as it knows where names lead."""
+    """The part of a view that resolves names."""
 
     read_hint: str
 
     def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget: ...
 
-    def places_of(self, uri: str) -> tuple[list[Mount], str]: ...
+    def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]: ...
 
-    def knows(self, uri: str) -> bool: ...
+    def knows(self, uri: str, call: Call) -> bool: ...
 
-    def servers(self) -> list[str]: ...
+    def servers(self, call: Call) -> list[str]: ...
 
 
 class _LegacyTask(Struct, rename="camel"):
@@ -56,13 +57,13 @@ class _LegacyTask(Struct, rename="camel"):
 
 
 class _Begun(Struct):
-    """A task of 2025-11-25, just begun."""
+    """A new task of 2025-11-25."""
 
     task: _LegacyTask
 
 
 class FitTask(Protocol):
-    """Makes the result in a task's state fit. `id`: the server's own; `hint`: how to read a cut result."""
+    """Shapes the result in a task's state. `id`: the server's own; `hint`: how to read a truncated result."""
 
     async def __call__(
         self, state: Any, server: str, tool: str, id: str, caller: Caller, hint: str
@@ -70,10 +71,9 @@ class FitTask(Protocol):
 
 
 class ForwardingContext(Protocol):
-    """What a forwarder needs of the gateway."""
+    """The gateway, as a forwarder sees it."""
 
-    @property
-    def catalogue(self) -> Catalogue: ...
+    def visible(self, call: Call) -> VisibleCatalogue: ...
 
     @property
     def mounts(self) -> Mapping[str, Mount]: ...
@@ -92,7 +92,7 @@ class ForwardingContext(Protocol):
 
 
 class RequestForwarder:
-    """Makes the `Forward` of a client's call and sends it through the pipeline."""
+    """Builds the `Forward` of a client's call and sends it through the pipeline."""
 
     def __init__(self, context: ForwardingContext, view: NameResolver) -> None:
         self._context = context
@@ -106,7 +106,7 @@ class RequestForwarder:
         return (await self.send_tool(call, target, params)).body
 
     async def send_tool(self, call: Call, target: CallTarget, params: Params) -> Outcome:
-        """Calls a tool whose name is resolved. The task id in an outcome is sealed for its caller."""
+        """Calls a tool whose name is resolved. Seals the task id in an outcome for its caller."""
         mount, entry = target.mount, target.entry
         name, safe, headers = None, False, None
         if entry is not None:
@@ -132,13 +132,13 @@ class RequestForwarder:
             return outcome
         if isinstance(outcome.body, StreamedResult):
             outcome.body.close()
-            raise InvalidReplyError(mount.server, "what it calls a task is too large")
+            raise InvalidReplyError(mount.server, "its task is too large")
         return outcome.with_body(
             self._context.task_ids.seal_in(outcome.body, mount.server, name or "", call.caller)
         )
 
     async def _task_result(self, target: CallTarget, forward: Forward, begun: Outcome) -> Outcome:
-        """A tool of 2025-11-25 that answers only as a task: we wait for the task and give a plain answer."""
+        """Waits for the task of a 2025-11-25 tool that answers only with tasks; returns a plain result."""
         if begun.kind == "input_required" or not isinstance(begun.body, Raw):
             return begun
         if b'"task"' not in bytes(begun.body):
@@ -171,7 +171,7 @@ class RequestForwarder:
 
     async def read_resource(self, call: Call) -> Any:
         uri = _string(call.members(), "uri")
-        mounts, own = await self._places_of(uri)
+        mounts, own = await self._places_of(uri, call)
         refused: McpError | None = None
         for mount in mounts:
             try:
@@ -191,7 +191,7 @@ class RequestForwarder:
             mount, ref["name"] = target.mount, Raw(encode(target.own))
         elif kind == "ref/resource":
             uri = _string(ref, "uri")
-            mounts, own = await self._places_of(uri)
+            mounts, own = await self._places_of(uri, call)
             if not mounts:
                 raise InvalidParams(f"Unknown resource: {uri[:80]!r}")
             mount, ref["uri"] = mounts[0], Raw(encode(own))
@@ -201,13 +201,14 @@ class RequestForwarder:
         return (await self._context.forward(CallTarget(mount), forward)).body
 
     async def task(self, call: Call) -> Any:
-        """tasks/get, tasks/update and tasks/cancel."""
+        """Forwards tasks/get, tasks/update and tasks/cancel."""
         sealed = _string(call.members(), "taskId")
         if not call.caller.supports(TASKS_EXTENSION):
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
         ids = self._context.task_ids
         server, tool, id = ids.open(sealed, call.caller)
-        mount = self._context.mounts.get(server) if server in self._view.servers() else None
+        known = server in self._view.servers(call) and self._context.visible(call).permits(server, tool)
+        mount = self._context.mounts.get(server) if known else None
         if mount is None:
             raise InvalidParams(f"Task not found: {sealed[:80]!r}; its server is not mounted any more")
         is_get = call.method == "tasks/get"
@@ -222,16 +223,16 @@ class RequestForwarder:
     async def _send(
         self, call: Call, mount: Mount, key: str, own: str, name: str | None, *, safe: bool
     ) -> Raw | StreamedResult:
-        """The same request, with the name that the upstream knows under `key`."""
+        """Sends the request with the upstream's own name under `key`."""
         params = {**call.members(), key: Raw(encode(own))}
         forward = Forward(call, call.method, params, name, safe, self._view.read_hint)
         return (await self._context.forward(CallTarget(mount), forward)).body
 
-    # Where names lead
+    # Resolving names
 
     async def _resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
-        """A client may remember a name from before we started; then its server's list is waited for."""
-        catalogue = self._context.catalogue
+        """Waits for a server's list if a name is unknown: the client may have it from before a restart."""
+        catalogue = self._context.visible(call)
         if not catalogue.is_settled:
             with suppress(InvalidParams, UpstreamStartingError, UpstreamDownError):
                 found = self._view.resolve(kind, name, call)
@@ -240,17 +241,18 @@ class RequestForwarder:
             await catalogue.wait_settled(self._context.list_wait)
         return self._view.resolve(kind, name, call)
 
-    async def _places_of(self, uri: str) -> tuple[list[Mount], str]:
-        if not self._context.catalogue.is_settled and not self._view.knows(uri):
-            await self._context.catalogue.wait_settled(self._context.list_wait)
-        return self._view.places_of(uri)
+    async def _places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
+        catalogue = self._context.visible(call)
+        if not catalogue.is_settled and not self._view.knows(uri, call):
+            await catalogue.wait_settled(self._context.list_wait)
+        return self._view.places_of(uri, call)
 
 
 _background: set["asyncio.Task[None]"] = set()
 
 
 def run_in_background(work: Awaitable[Any]) -> None:
-    """Runs work that nobody waits for, and ignores its failure."""
+    """Runs work in the background and ignores its failure."""
     task = asyncio.create_task(_quietly(work))
     _background.add(task)
     task.add_done_callback(_background.discard)
@@ -270,7 +272,7 @@ def _string(members: Params, key: str) -> str:
 
 
 def _mirrored(call: Call, entry: CatalogueEntry, members: Params) -> dict[str, str]:
-    """The arguments that a tool wants to see in headers; those that a client sent must agree."""
+    """Returns the arguments that a tool wants in headers; headers sent by the client must agree."""
     arguments = decode_params(members.get("arguments", Raw(b"{}")), dict[str, Any])
     if call.param_headers is not None:
         check_params(list(entry.item.headers), arguments, call.param_headers())
@@ -295,7 +297,7 @@ _PURPOSE = "task"
 
 
 class SealedTaskIds:
-    """Task ids for clients. Nothing is stored: an id is signed, names its server and is its owner's only."""
+    """Task ids for clients. Stores nothing: an id is signed, and names its server and its owner."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
@@ -305,7 +307,7 @@ class SealedTaskIds:
         return self._sealer.seal(payload, _PURPOSE)
 
     def open(self, sealed: str, caller: Caller) -> tuple[str, str, str]:
-        """The server, the tool and the server's own id; an id of another caller is an unknown task."""
+        """Returns the server, the tool and the server's own id. Another caller's id is an unknown task."""
         try:
             opened = self._sealer.open(sealed, _PURPOSE)
             server, tool, id, principal = msgspec.json.decode(opened, type=tuple[str, str, str, str])
@@ -316,22 +318,22 @@ class SealedTaskIds:
         raise InvalidParams(f"Task not found: {sealed[:80]!r}; it may have expired")
 
     def seal_in(self, body: Any, server: str, tool: str, caller: Caller) -> Raw:
-        """A result or notification with its task id replaced by a sealed one."""
+        """Replaces the task id in a result or notification with a sealed one."""
         sealed = self.seal(server, tool, upstream_task_id(server, body), caller)
         return Raw(encode({**_members(body), "taskId": sealed}))
 
 
 def upstream_task_id(server: str, state: Any) -> str:
-    """What a server itself calls a task; InvalidReplyError if it does not say."""
+    """Returns the server's own id of a task. Raises InvalidReplyError if there is none."""
     try:
         id = _members(state)["taskId"]
         return decode_params(id, str) if isinstance(id, Raw) else str(id)
     except (InvalidParams, KeyError):
-        raise InvalidReplyError(server, "what it calls a task has no id") from None
+        raise InvalidReplyError(server, "its task has no id") from None
 
 
 def _members(state: Any) -> dict[str, Any]:
-    """Of a task's state: JSON, decoded or not, or a struct of a server in this process."""
+    """Returns the members of a task's state: JSON, decoded or not, or a struct of an in-process server."""
     if isinstance(state, Struct):
         state = Raw(encode(state))
     return decode_params(state, dict[str, Raw]) if isinstance(state, Raw) else dict(state)
@@ -340,14 +342,14 @@ def _members(state: Any) -> dict[str, Any]:
 RETRY_SECONDS = 5.0
 
 
-def why_unavailable(catalogue: Catalogue, name: str) -> UpstreamError | None:
-    """Of a tool or prompt that is not known: that its server is not there, and why, if that is so."""
+def why_unavailable(catalogue: VisibleCatalogue, name: str) -> UpstreamError | None:
+    """Returns the error for an unknown name whose server is down or starting; None otherwise."""
     for server in catalogue.servers.values():
         if server.was_read or server.state == "ready" or not name.startswith(prefix_of(server.name)):
             continue
         lacking = f"so {name[:80]!r} is not known"
         if server.state == "down":
-            reason = f"it is down, {lacking}: {server.fault}; it is tried again by itself"
+            reason = f"it is down, {lacking}: {server.fault}; the gateway keeps trying"
             return UpstreamDownError(server.name, reason)
         how = server.reason_unavailable.partition(": ")[2]
         reason = f"it is still starting ({how}), {lacking} yet; try again in a while"
@@ -355,8 +357,13 @@ def why_unavailable(catalogue: Catalogue, name: str) -> UpstreamError | None:
     return None
 
 
-def servers_for(catalogue: Catalogue, uri: str) -> tuple[list[str], str]:
-    """The upstreams to ask, likeliest first, and what to ask them for."""
+def servers_for(catalogue: VisibleCatalogue, uri: str) -> tuple[list[str], str]:
+    """Returns the upstreams to ask, likeliest first, and the URI to ask them for."""
+    servers, own = _owners(catalogue, uri)
+    return [server for server in servers if catalogue.servers[server].may_read(own)], own
+
+
+def _owners(catalogue: VisibleCatalogue, uri: str) -> tuple[list[str], str]:
     if uri.startswith(ALIAS):
         server, _, rest = uri.removeprefix(ALIAS).partition("/")
         if unquote(server) in catalogue.servers:
@@ -364,7 +371,7 @@ def servers_for(catalogue: Catalogue, uri: str) -> tuple[list[str], str]:
     entry = catalogue.find(RESOURCES, uri) or catalogue.find(TEMPLATES, uri)
     if entry is not None:
         return [entry.server], uri
-    servers = catalogue.servers.values()
+    servers = list(catalogue.servers.values())
     matching = [
         server_catalogue.name
         for server_catalogue in servers
@@ -372,8 +379,8 @@ def servers_for(catalogue: Catalogue, uri: str) -> tuple[list[str], str]:
     ]
     if matching:
         return matching, uri
-    # A tool's result may mention what no list does. Only those who have such addresses are asked: an address
-    # may say more than a stranger should read.
+    # A tool's result may mention an unlisted URI. Only upstreams that use its scheme are asked, because a URI
+    # may be private.
     near = [server_catalogue.name for server_catalogue in servers if server_catalogue.has_scheme(uri)]
     able = [
         server_catalogue.name
@@ -383,6 +390,8 @@ def servers_for(catalogue: Catalogue, uri: str) -> tuple[list[str], str]:
     return near or (able if len(able) == 1 else []), uri
 
 
-def is_offered(server: ServerCatalogue, uri: str) -> bool:
-    """Whether an upstream lists an address, or has a template that it may be of."""
-    return server.find(RESOURCES, uri) is not None or server.templates.match(uri) is not None
+def is_offered(server: VisibleServer, uri: str) -> bool:
+    """Returns whether an upstream lists a URI, or has a template that matches it."""
+    if server.find(RESOURCES, uri) is not None:
+        return True
+    return server.templates.match(uri) is not None and server.may_read(uri)

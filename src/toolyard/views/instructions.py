@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ..catalogue.catalogue import Catalogue, ServerCatalogue
 from ..catalogue.items import MAX_ABOUT
+from ..catalogue.scope import VisibleCatalogue, VisibleServer
 
 MAX_EACH = 2_000
 MAX_ALL = 20_000
@@ -13,10 +13,10 @@ Tools are found, not listed:
 1. search_tools with what you want to do, in plain words; one query for each step.
 2. describe_tools for a tool whose input_schema was not in the answer.
 3. call_tool with its full name and arguments; call_tools for several that do not need each other.
-What is not connected is connected with manage_connections."""
+Use manage_connections for servers and apps that are not connected."""
 
 
-def instructions(own: str, catalogue: Catalogue) -> str:
+def instructions(own: str, catalogue: VisibleCatalogue) -> str:
     parts = [own] if own else []
     for server in catalogue.servers.values():
         text = "\n".join(filter(None, (server.description, server.identity.instructions)))
@@ -25,7 +25,7 @@ def instructions(own: str, catalogue: Catalogue) -> str:
     return _cut("\n\n".join([*parts, *_not_available(catalogue)]), MAX_ALL)
 
 
-def how_to_search(own: str, meta_tools: Sequence[str], catalogue: Catalogue) -> str:
+def how_to_search(own: str, meta_tools: Sequence[str], catalogue: VisibleCatalogue) -> str:
     """Build the instructions of a view that lists only meta tools: how to find others, and the servers."""
     parts = [own] if own else []
     if "search_tools" in meta_tools:
@@ -40,7 +40,7 @@ def how_to_search(own: str, meta_tools: Sequence[str], catalogue: Catalogue) -> 
     return "\n\n".join([*parts, *_not_available(catalogue)])
 
 
-def _named(server: ServerCatalogue) -> str:
+def _named(server: VisibleServer) -> str:
     count = len(server.entries["tools"])
     return (
         f"{server.name} ({count}: {_cut(server.description, MAX_ABOUT)})"
@@ -49,7 +49,7 @@ def _named(server: ServerCatalogue) -> str:
     )
 
 
-def _not_available(catalogue: Catalogue) -> list[str]:
+def _not_available(catalogue: VisibleCatalogue) -> list[str]:
     missing = list(catalogue.unavailable().items())
     lines = [f"- {server}: {brief(reason)}" for server, reason in missing[:MAX_NAMED]]
     return ["## Not available now\n" + "\n".join(lines)] if lines else []

@@ -5,6 +5,7 @@ range is too long for one answer, the answer has its beginning, and `_meta` says
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -42,21 +43,29 @@ class StoredResults:
     """The stored results of a gateway, each readable for its tenant."""
 
     def __init__(
-        self, store: ArtifactStore, reader: ResultReader, on_read: Callable[[Caller, int], None]
+        self,
+        store: ArtifactStore,
+        reader: ResultReader,
+        on_read: Callable[[Caller, int], None],
+        permits: Callable[[Call, str], bool],
     ) -> None:
-        """`on_read` is called with the reader and the number of bytes."""
+        """`on_read` is called with the reader and the number of bytes.
+
+        `permits` says whether a caller may still have what a tool returned; else the result is not found.
+        """
         self._store = store
         self._reader = reader
         self._on_read = on_read
+        self._permits = permits
 
     @staticmethod
     def is_result_uri(uri: str) -> bool:
-        """Whether it is one of ours; a server called `results` may have addresses that begin the same."""
+        """Returns whether a URI is a stored result; a server called `results` may have similar URIs."""
         return uri.startswith(RESULT_URI) and is_id(_id(uri))
 
     async def read_result(self, call: Call, arguments: dict[str, Any]) -> bytes:
         """Return the answer of `read_result` as JSON; ReadResultError explains what was wrong."""
-        body = encode(await self._reader.read(call.caller.owner, arguments))
+        body = encode(await self._reader.read(call.caller.owner, arguments, partial(self._permits, call)))
         self._on_read(call.caller, len(body))
         return body
 
@@ -78,6 +87,8 @@ class StoredResults:
         if reading is None:
             raise not_found(call, uri)
         try:
+            if not self._permits(call, reading.artifact.tool):
+                raise not_found(call, uri)
             size = reading.artifact.size
             start = min(wanted.get("start", 0), size)
             length = min(max(wanted.get("length", MAX_BYTES), MIN_BYTES), MAX_BYTES, size - start)

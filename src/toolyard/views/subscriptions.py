@@ -50,7 +50,7 @@ class SubscriptionView(Protocol):
 
     def concerns(self, event: ChangeEvent, call: Call) -> bool: ...
 
-    def places_of(self, uri: str) -> tuple[list[Mount], str]: ...
+    def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]: ...
 
 
 class _Relay:
@@ -116,7 +116,7 @@ class Subscriptions:
         for member in LISTS.values():
             if getattr(wanted, member) is True:
                 setattr(agreed, member, True)
-        owners = self._owners(wanted.resource_subscriptions or ())
+        owners = self._owners(wanted.resource_subscriptions or (), call)
         if wanted.resource_subscriptions is not UNSET:
             agreed.resource_subscriptions = [uri for uri in wanted.resource_subscriptions if uri in owners]
         tasks = self._tasks(call, wanted)
@@ -142,11 +142,11 @@ class Subscriptions:
                 await _cancel([task for task, _ in following])
         return Result(result_type="complete", meta=dict(meta))
 
-    def _owners(self, uris: Iterable[str]) -> dict[str, tuple[str, str]]:
+    def _owners(self, uris: Iterable[str], call: Call) -> dict[str, tuple[str, str]]:
         """Map each known URI to its server and the URI at that server."""
         found: dict[str, tuple[str, str]] = {}
         for uri in uris:
-            mounts, own = self._view.places_of(uri)
+            mounts, own = self._view.places_of(uri, call)
             if mounts:
                 found[uri] = (mounts[0].server, own)
         return found
@@ -158,10 +158,10 @@ class Subscriptions:
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
         found: dict[str, tuple[str, str, str]] = {}
         for id in wanted.task_ids[:MAX_SUBSCRIPTIONS]:
-            try:
-                found[id] = self._context.task_ids.open(id, call.caller)
-            except InvalidParams:
-                continue
+            with suppress(InvalidParams):
+                opened = self._context.task_ids.open(id, call.caller)
+                if self._context.visible(call).permits(opened[0], opened[1]):
+                    found[id] = opened
         return found
 
     def _follow_all(
@@ -262,7 +262,7 @@ class Subscriptions:
         try:
             while True:
                 known.changed.clear()
-                owners = self._owners(session.subscriptions)
+                owners = self._owners(session.subscriptions, call)
                 started = self._follow_all(call.caller, owners, {}, pass_on)
                 # Start the new ones before the old ones end, so that no change is missed.
                 before, following = following, [task for task, _ in started]

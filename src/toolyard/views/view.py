@@ -1,4 +1,4 @@
-"""What a caller sees: everything under full names, one upstream as it is, or a few meta tools.
+"""The views: everything under full names, one upstream unchanged, or a few meta tools.
 
 A view is a `wire.call.Service`, so every edge can serve it. It answers lists from the catalogue and
 forwards the rest. In the search view pinned tools are listed beside the meta tools; the list stays the same
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec import UNSET, Raw
 
-from ..catalogue.catalogue import CatalogueEntry, ServerCatalogue, conversation_of
+from ..catalogue.catalogue import CatalogueEntry, ServerIdentity, conversation_of
 from ..catalogue.items import (
     PROMPTS,
     RESOURCES,
@@ -27,6 +27,7 @@ from ..catalogue.items import (
     item_json,
     with_server_description,
 )
+from ..catalogue.scope import VisibleCatalogue, VisibleServer
 from ..dispatch import CallTarget, Mount
 from ..kit.calls.content import ToolError, error_result
 from ..kit.events import TOOLS_CHANGED, ChangeEvent
@@ -80,7 +81,7 @@ class ListPages:
         self._view = view
 
     def page(self, call: Call, kind: ItemKind, first: Sequence[bytes] = ()) -> Raw:
-        """`first`: what the list begins with that is not in the catalogue, as JSON."""
+        """`first`: JSON of the gateway's own entries, which come first."""
         entries = self._view.entries(kind, call)
         cursor = decode_params(call.params, ListParams).cursor
         start = 0 if cursor is None else self._after(kind, entries, cursor)
@@ -107,7 +108,7 @@ class ListPages:
         return base64.urlsafe_b64encode(encode([number, entry.bare, position]))
 
     def _after(self, kind: ItemKind, entries: list[CatalogueEntry], cursor: str) -> int:
-        """Where the next page begins: after the entry that the last one ended with, were it gone or not."""
+        """Returns where the next page begins: after the previous page's last entry, even if that is gone."""
         try:
             decoded = base64.b64decode(cursor, altchars=b"-_", validate=True)
             number, bare, at = msgspec.json.decode(decoded, type=tuple[int, str, int])
@@ -121,7 +122,7 @@ class ListPages:
                 return position + 1
             if other > number and position < following:
                 following = position
-        # It has gone: about where it was, among those of its server.
+        # The entry is gone: continue near its place among the entries of its server.
         return min(max(at, 0), following)
 
 
@@ -132,7 +133,7 @@ _RESULT_TEMPLATE_JSON = encode(RESULT_TEMPLATE)
 
 class View(ABC):
     sees_all = False
-    """Every upstream there is, or will be."""
+    """Whether the view shows every upstream, including future ones."""
     read_hint = READ_RESOURCE_HINT
 
     def __init__(self, context: ViewContext) -> None:
@@ -168,7 +169,7 @@ class View(ABC):
             "notifications/roots/list_changed": self._roots_changed,
         }
 
-    # What the views differ in
+    # Overridden by each view
 
     @abstractmethod
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]: ...
@@ -177,39 +178,42 @@ class View(ABC):
     def name_of(self, entry: CatalogueEntry) -> str: ...
 
     def item_of(self, entry: CatalogueEntry) -> UpstreamItem:
-        """As it is listed."""
+        """Returns the entry as it is listed."""
         return entry.item
 
     @abstractmethod
     def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
-        """Where a tool's or prompt's name leads and what it is called there; InvalidParams if nowhere."""
+        """Returns the upstream of a tool or prompt and its name there. Raises InvalidParams if unknown."""
 
     @abstractmethod
-    def places_of(self, uri: str) -> tuple[list[Mount], str]:
-        """Who may have a resource, likeliest first, and its address there."""
+    def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
+        """Returns the upstreams that may have a resource, likeliest first, and its URI there."""
 
     @abstractmethod
-    def knows(self, uri: str) -> bool:
-        """Whether some upstream offers a resource at this address."""
+    def knows(self, uri: str, call: Call) -> bool:
+        """Returns whether an upstream offers this resource."""
 
     @abstractmethod
-    def servers(self) -> list[str]:
-        """The upstreams that can be seen here."""
+    def servers(self, call: Call) -> list[str]:
+        """Returns the upstreams that this view shows."""
 
     def concerns(self, event: ChangeEvent, call: Call) -> bool:
-        """Whether a change is one that this caller can see. What has params is told to those it is for."""
+        """Returns whether this caller can see a change. An event with params is only for its addressees."""
         # A server that has just gone is not among them any more, and its tools are gone with it.
-        return event.params is None and (self.sees_all or event.about in self.servers())
+        if event.params is not None:
+            return False
+        gone = event.about not in self.context.catalogue.servers
+        return (self.sees_all and gone) or event.about in self.servers(call)
 
-    def offers(self, kind: ItemKind) -> bool:
+    def offers(self, kind: ItemKind, call: Call) -> bool:
         return True
 
     @abstractmethod
     def server_info(self) -> Raw: ...
 
     @abstractmethod
-    async def about(self, modern: bool) -> dict[str, Any]:
-        """`capabilities`, `serverInfo` and `instructions`."""
+    async def about(self, call: Call) -> dict[str, Any]:
+        """Returns `capabilities`, `serverInfo` and `instructions`."""
 
     # Service
 
@@ -231,11 +235,11 @@ class View(ABC):
     def health(self) -> dict[str, Any]:
         return {"status": "ok"}
 
-    # First words
+    # Initialization
 
     async def _discover(self, call: Call) -> Any:
         self.context.host.client_seen(call)
-        about = await self.about(modern=True)
+        about = await self.about(call)
         info = about.pop("serverInfo")
         return {
             "supportedVersions": list(MODERN_VERSIONS),
@@ -248,7 +252,7 @@ class View(ABC):
 
     async def _initialize(self, call: Call) -> Any:
         self.context.host.client_seen(call)
-        return {"protocolVersion": call.caller.version, **await self.about(modern=False)}
+        return {"protocolVersion": call.caller.version, **await self.about(call)}
 
     async def _ping(self, call: Call) -> Any:
         return Result()
@@ -263,7 +267,7 @@ class View(ABC):
 
     def _list(self, kind: ItemKind) -> MethodHandler:
         async def answer(call: Call) -> Any:
-            if not self.offers(kind):
+            if not self.offers(kind, call):
                 raise MethodNotFound(call.method)
             await self.context.catalogue.wait_settled(self.context.list_wait)
             self.context.host.lists_wanted()
@@ -272,7 +276,7 @@ class View(ABC):
         return answer
 
     def _ours(self, kind: ItemKind) -> list[bytes]:
-        """What the gateway itself has."""
+        """Returns the gateway's own entries."""
         return [_RESULT_TEMPLATE_JSON] if kind is TEMPLATES and self.context.stored is not None else []
 
     async def _read_resource(self, call: Call) -> Any:
@@ -281,11 +285,11 @@ class View(ABC):
             return await stored.read(call)
         return await self._forwarder.read_resource(call)
 
-    # What a legacy session sets
+    # State of legacy sessions
 
     async def _subscribe(self, call: Call) -> Any:
         uri = decode_params(call.params, UriParams).uri
-        if not self.knows(uri):
+        if not self.knows(uri, call):
             raise not_found(call, uri)
         if call.session is not None:
             if len(call.session.subscriptions | {uri}) > MAX_SUBSCRIPTIONS:
@@ -302,15 +306,15 @@ class View(ABC):
         return Result()
 
     async def end_session(self, call: Call) -> None:
-        """What was opened upstream for this client alone goes with it."""
-        for server in self.servers():
+        """Closes the upstream sessions that were opened for this client."""
+        for server in self.servers(call):
             mount = self.context.mounts.get(server)
             if mount is not None:
                 mount.upstream.end_session(call)
 
     async def _roots_changed(self, call: Call) -> None:
-        """Tells all upstreams at once, in the background: one that hangs holds up nobody."""
-        for server in self.servers():
+        """Notifies all upstreams in the background, so that one that hangs does not block the others."""
+        for server in self.servers(call):
             mount = self.context.mounts.get(server)
             if mount is not None:
                 run_in_background(mount.upstream.roots_changed(call))
@@ -326,6 +330,18 @@ MAX_COMPARED = 200
 EXTENSIONS = (TASKS_EXTENSION, UI_EXTENSION)
 
 
+def _unknown(catalogue: VisibleCatalogue, kind: ItemKind, name: str) -> str:
+    what = "tool" if kind is TOOLS else "prompt"
+    # Comparing takes long: only with those of the same server or of the same name, and with few.
+    start = "__".join(name.split("__", 2)[:2]) + "__"
+    end = name[len(start) - 2 :]
+    known = [entry.name for entry in catalogue.all(kind)]
+    names = [one for one in known if one.startswith(start)] or [one for one in known if one.endswith(end)]
+    near = get_close_matches(name[:80], names[:MAX_COMPARED], 3, 0.6)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return f"Unknown {what}: {name[:80]!r}{hint}"
+
+
 class AllView(View):
     sees_all = True
 
@@ -338,7 +354,7 @@ class AllView(View):
         self._own_instructions = own_instructions
 
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
-        return self.context.catalogue.all(kind)
+        return self.context.visible(call).all(kind)
 
     def name_of(self, entry: CatalogueEntry) -> str:
         return entry.name
@@ -349,48 +365,39 @@ class AllView(View):
     def server_info(self) -> Raw:
         return self._info
 
-    def servers(self) -> list[str]:
-        return list(self.context.catalogue.servers)
+    def servers(self, call: Call) -> list[str]:
+        return list(self.context.visible(call).servers)
 
     def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
-        entry = self.context.catalogue.find(kind, name)
+        catalogue = self.context.visible(call)
+        entry = catalogue.find(kind, name)
         mount = None if entry is None else self.context.mounts.get(entry.server)
         if entry is None or mount is None:
-            raise why_unavailable(self.context.catalogue, name) or InvalidParams(self._unknown(kind, name))
+            raise why_unavailable(catalogue, name) or InvalidParams(_unknown(catalogue, kind, name))
         return CallTarget(mount, entry.item.own, entry)
 
-    def _unknown(self, kind: ItemKind, name: str) -> str:
-        what = "tool" if kind is TOOLS else "prompt"
-        # Comparing takes long: only with those of the same server or of the same name, and with few.
-        start = "__".join(name.split("__", 2)[:2]) + "__"
-        end = name[len(start) - 2 :]
-        known = [entry.name for entry in self.context.catalogue.all(kind)]
-        names = [one for one in known if one.startswith(start)] or [one for one in known if one.endswith(end)]
-        near = get_close_matches(name[:80], names[:MAX_COMPARED], 3, 0.6)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        return f"Unknown {what}: {name[:80]!r}{hint}"
-
-    def places_of(self, uri: str) -> tuple[list[Mount], str]:
-        servers, own = servers_for(self.context.catalogue, uri)
+    def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
+        servers, own = servers_for(self.context.visible(call), uri)
         mounts = self.context.mounts
         return [mounts[server] for server in servers if server in mounts], own
 
-    def knows(self, uri: str) -> bool:
-        servers, own = servers_for(self.context.catalogue, uri)
-        server_catalogues = self.context.catalogue.servers
-        return any(is_offered(server_catalogues[server], own) for server in servers)
+    def knows(self, uri: str, call: Call) -> bool:
+        catalogue = self.context.visible(call)
+        servers, own = servers_for(catalogue, uri)
+        visible = catalogue.servers
+        return any(is_offered(visible[server], own) for server in servers)
 
-    def _instructions(self) -> str:
-        return instructions(self._own_instructions, self.context.catalogue)
+    def _instructions(self, call: Call) -> str:
+        return instructions(self._own_instructions, self.context.visible(call))
 
     def health(self) -> dict[str, Any]:
         return self.context.host.health()
 
-    async def about(self, modern: bool) -> dict[str, Any]:
-        catalogue = self.context.catalogue
+    async def about(self, call: Call) -> dict[str, Any]:
+        catalogue, modern = self.context.visible(call), call.caller.era == "modern"
         await catalogue.wait_settled(self.context.list_wait)
         found = [server.identity.capabilities for server in catalogue.servers.values()]
-        # What is not mounted yet may come with the next change of the configuration; tools always do.
+        # Upstreams mounted later may add other capabilities; tools are always there.
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
         if self.context.stored is not None:
             capabilities["resources"] = {}
@@ -405,7 +412,7 @@ class AllView(View):
         }
         if extensions:
             capabilities["extensions"] = extensions
-        text = self._instructions()
+        text = self._instructions(call)
         return {
             "capabilities": capabilities,
             "serverInfo": self._implementation,
@@ -418,9 +425,8 @@ class BareView(View):
         super().__init__(context)
         self._server = server
 
-    @property
-    def _listing(self) -> ServerCatalogue:
-        listing = self.context.catalogue.servers.get(self._server)
+    def _listing(self, call: Call) -> VisibleServer:
+        listing = self.context.visible(call).servers.get(self._server)
         if listing is None:
             raise Unavailable(f"server {self._server!r} is not mounted any more")
         return listing
@@ -433,25 +439,26 @@ class BareView(View):
         return mount
 
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
-        return self._listing.entries[kind.name]
+        return self._listing(call).entries[kind.name]
 
     def name_of(self, entry: CatalogueEntry) -> str:
         return entry.bare
 
     def server_info(self) -> Raw:
-        return self._listing.identity.info
+        server = self.context.catalogue.servers.get(self._server)
+        return ServerIdentity().info if server is None else server.identity.info
 
-    def offers(self, kind: ItemKind) -> bool:
-        identity = self._listing.identity
+    def offers(self, kind: ItemKind, call: Call) -> bool:
+        identity = self._listing(call).identity
         ours = kind.capability == "resources" and self.context.stored is not None
         return ours or not identity.version or kind.capability in identity.capabilities
 
-    def servers(self) -> list[str]:
-        return [self._server]
+    def servers(self, call: Call) -> list[str]:
+        return [self._server] if self._server in self.context.visible(call).servers else []
 
     def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
-        """A name that we do not know may be new: the upstream itself says whether it is."""
-        listing = self._listing
+        """Passes unknown names on: they may be new, and the upstream decides."""
+        listing = self._listing(call)
         entry = listing.find(kind, name)
         if entry is None and not listing.may_call(name):
             what = "tool" if kind is TOOLS else "prompt" if kind is PROMPTS else "resource"
@@ -459,16 +466,16 @@ class BareView(View):
         own = listing.own_name(name) if entry is None else entry.item.own
         return CallTarget(self._mount, own, entry)
 
-    def places_of(self, uri: str) -> tuple[list[Mount], str]:
-        return [self._mount], uri
+    def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
+        return ([self._mount] if self._listing(call).may_read(uri) else []), uri
 
-    def knows(self, uri: str) -> bool:
-        return is_offered(self._listing, uri)
+    def knows(self, uri: str, call: Call) -> bool:
+        return is_offered(self._listing(call), uri)
 
-    async def about(self, modern: bool) -> dict[str, Any]:
-        listing = self._listing
+    async def about(self, call: Call) -> dict[str, Any]:
+        listing = self._listing(call)
         if not listing.was_read:
-            await self.context.catalogue.wait_settled(self.context.list_wait, [listing])
+            await self.context.catalogue.wait_settled(self.context.list_wait, [self._server])
         identity = listing.identity
         capabilities = {name: value for name, value in identity.capabilities.items() if name != "tasks"}
         if self.context.stored is not None:
@@ -477,7 +484,7 @@ class BareView(View):
             if name in capabilities:
                 capabilities[name] = {**(capabilities[name] or {}), "listChanged": True}
         extensions = dict(capabilities.get("extensions") or {})
-        if not modern:
+        if call.caller.era != "modern":
             extensions.pop(TASKS_EXTENSION, None)
         capabilities.pop("extensions", None)
         if extensions:
@@ -521,7 +528,7 @@ class SearchView(AllView):
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
         if kind is not TOOLS:
             return super().entries(kind, call)
-        servers = self.context.catalogue.servers
+        servers = self.context.visible(call).servers
         listed = {
             entry.name: entry
             for server in servers.values()
@@ -536,7 +543,7 @@ class SearchView(AllView):
             entry = self.meta_tools.known.entry(call, name)
             if entry is not None:
                 listed.setdefault(name, entry)
-        # In the order of mounting, which is what pages go by.
+        # In the order of mounting, as pages expect.
         return sorted(listed.values(), key=lambda entry: servers[entry.server].number)
 
     async def _list_tools(self, call: Call) -> Any:
@@ -558,13 +565,17 @@ class SearchView(AllView):
             return event.params == whose
         if not event.about:
             return is_identified(call, self.context)
-        server = self.context.catalogue.servers.get(event.about)
-        if server is None or server.pinned:
+        if event.about not in self.context.catalogue.servers:
+            return True
+        server = self.context.visible(call).servers.get(event.about)
+        if server is None:
+            return False
+        if server.pinned:
             return True
         return self.meta_tools.lists_found(call) and event.about in self.meta_tools.finds.servers(whose)
 
-    def _instructions(self) -> str:
-        return how_to_search(self._own_instructions, list(self._tools), self.context.catalogue)
+    def _instructions(self, call: Call) -> str:
+        return how_to_search(self._own_instructions, list(self._tools), self.context.visible(call))
 
     # Calls
 
@@ -586,7 +597,7 @@ class SearchView(AllView):
         return answer.body if isinstance(answer, Outcome) else self._stamped(call, answer)
 
     async def _call_directly(self, call: Call, name: str, params: Params) -> Any:
-        """A tool under its full name, or under the name that a dialect gives it."""
+        """Calls a tool by its full name, or by a dialect's name for it."""
         try:
             target = await self._target(call, name)
         except UnknownToolError as error:
@@ -608,7 +619,7 @@ class SearchView(AllView):
         return await tools.find(call, name)
 
     def _stamped(self, call: Call, result: CallToolResult) -> CallToolResult:
-        """An own result, with what the modern era requires of one."""
+        """Adds the members that the modern era requires to a result of our own."""
         if call.caller.era == "modern" and result.result_type is UNSET:
             result.result_type = "complete"
             meta = {} if result.meta is UNSET else result.meta

@@ -1,7 +1,7 @@
-"""A call: who makes it, in which era, with which key, and what answers it.
+"""A call: its caller, era and keys, and the interface of services that answer it.
 
-Owns the names both eras use in `_meta`, the reading of a modern request (`ModernReader`), a caller's key
-(`Secret`), the conversation of a call (`thread_of`), and the seam between an edge and whatever answers:
+Owns the keys that both eras use in `_meta`, the reading of a modern request (`ModernReader`), a caller's
+key (`Secret`), the conversation of a call (`thread_of`), and the interface between edges and services:
 `Call`, `Channel`, `Service`. Does no I/O; the JSON-RPC envelope is in `messages`, HTTP headers in `headers`.
 """
 
@@ -57,15 +57,15 @@ class _VersionParams(Struct):
 
 
 _version_decoder = msgspec.json.Decoder(_VersionParams)
-# Without the prefix, whose slash JSON may spell in two ways.
+# Without the prefix, because JSON can write its slash in two ways.
 _VERSION_BYTES = b"protocolVersion"
 LATEST_HEADER = LATEST_MODERN.encode()
-"""The value of MCP-Protocol-Version in the latest version."""
+"""The value of the MCP-Protocol-Version header for the latest version."""
 LEGACY_HEADERS = frozenset(version.encode() for version in LEGACY_VERSIONS)
 
 
 def is_modern(body: bytes, params: Raw, headers: RequestHeaders | None) -> bool:
-    """Whether a request wants to be taken for a modern one. Cheap: most bodies need no decoding for it."""
+    """Whether a request claims to be modern. Cheap: most bodies need not be decoded for it."""
     if headers is not None:
         sent = headers.raw.get(b"mcp-protocol-version")
         is_legacy = sent is None or sent in LEGACY_HEADERS or headers.version in LEGACY_VERSIONS
@@ -75,7 +75,7 @@ def is_modern(body: bytes, params: Raw, headers: RequestHeaders | None) -> bool:
 
 
 def _has_version(params: Raw) -> bool:
-    # The key may also stand somewhere in the arguments, so the bytes alone do not decide.
+    # The key may also occur in the arguments, so the bytes alone do not decide.
     try:
         meta = _version_decoder.decode(params).meta
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -96,7 +96,7 @@ def read_legacy_progress_token(body: bytes, params: Raw) -> Id | None:
 AUTHORIZATION = "authorization"
 MAX_KEY_LENGTH = 4096
 _USABLE_KEY = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
-"""Printable ASCII without blanks. A comma is where several headers of a name were joined into one."""
+"""Printable ASCII without blanks. No commas, because a proxy may have joined several headers with one."""
 
 
 class Secret:
@@ -105,16 +105,16 @@ class Secret:
     def __init__(self, value: str, fingerprint: str) -> None:
         self._value: str | None = value
         self.fingerprint = fingerprint
-        """A keyed hash: tells callers apart in logs, caches and sessions, and says nothing of the key."""
+        """A keyed hash. It distinguishes callers in logs, caches and sessions without revealing the key."""
 
     def reveal(self) -> str:
-        """The key itself. For the request that goes to whom it is for; do not keep it."""
+        """The key itself. Use it only for the request to its service; do not store it."""
         if self._value is None:
-            raise RuntimeError("the request is over, and its caller's key is forgotten")
+            raise RuntimeError("the request is over, and its caller's key has been erased")
         return self._value
 
     def forget(self) -> None:
-        """The request is over: whoever still holds this holds a fingerprint."""
+        """Erase the key when the request is over; the fingerprint stays."""
         self._value = None
 
     def __repr__(self) -> str:
@@ -135,7 +135,7 @@ def key_header_value(name: str, key: Secret) -> str:
 
 
 def is_usable_key(value: str) -> bool:
-    """Whether a key can be carried in a header, here and further on."""
+    """Whether a key can be sent in a header."""
     return len(value) <= MAX_KEY_LENGTH and _USABLE_KEY.fullmatch(value) is not None
 
 
@@ -221,7 +221,7 @@ class Identity(Struct, frozen=True, cache_hash=True):
 
 
 class Caller:
-    """Who asks and what their client can do: read from the request, never from a global."""
+    """The caller and the capabilities of its client: read from the request, never from a global."""
 
     __slots__ = ("_capabilities", "client", "era", "identity", "log_level", "version")
 
@@ -269,7 +269,7 @@ class Caller:
                 decoded = msgspec.json.decode(self._capabilities, type=dict[str, Any])
                 self._capabilities = MappingProxyType(decoded)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise InvalidParams(f"The client's capabilities cannot be read: {error}") from None
+                raise InvalidParams(f"The client's capabilities are not valid: {error}") from None
         return self._capabilities
 
     def supports(self, extension: str) -> bool:
@@ -278,7 +278,7 @@ class Caller:
 
 
 class LegacySession(Struct):
-    """What a legacy session has set and a request cannot carry: log level and subscriptions."""
+    """The state of a legacy session that its requests do not carry: log level and subscriptions."""
 
     id: str = ""
     log_level: str | None = None
@@ -297,18 +297,18 @@ class Channel(Protocol):
         ...
 
     async def release(self, retry_ms: int | None) -> None:
-        """Legacy HTTP: let the connection go; the client comes back for the rest. Elsewhere nothing."""
+        """Legacy HTTP: close the connection; the client resumes the stream later. Elsewhere does nothing."""
         ...
 
 
 class _NoChannel:
-    """Where nobody listens: notifications, and calls before their edge gives them a channel."""
+    """For notifications, and for calls before their edge sets a channel: there is no client to reach."""
 
     async def notify(self, method: str, params: Any) -> None:
         return None
 
     async def ask(self, method: str, params: Any) -> Raw:
-        raise InvalidRequest("nobody can be asked here")
+        raise InvalidRequest("No client is connected that could be asked")
 
     async def release(self, retry_ms: int | None) -> None:
         return None
@@ -328,13 +328,13 @@ class Call(Struct, gc=False):
     progress_token: Id | None = None
     session: LegacySession | None = None
     param_headers: Callable[[], dict[str, str]] | None = None
-    """Reads the Mcp-Param-* headers, on modern HTTP; None where the transport has no headers."""
+    """Reads the Mcp-Param-* headers on modern HTTP; None if the transport has no headers."""
     secrets: Mapping[str, Secret] | None = None
-    """The keys that its caller brought, by the lower-case header each came in. They go with the call."""
+    """The caller's keys, by the lower-case name of their header. They are erased after the call."""
     _decoded: tuple[Raw, dict[str, Raw]] | None = None
 
     def members(self) -> dict[str, Raw]:
-        """The members of `params`, their values still JSON; decoded once. Not to be changed."""
+        """The members of `params`, their values still JSON. Decoded once; do not change them."""
         known = self._decoded
         if known is None or known[0] is not self.params:
             known = self._decoded = (self.params, decode_params(self.params, dict[str, Raw]))
@@ -342,9 +342,9 @@ class Call(Struct, gc=False):
 
 
 class StreamedResult:
-    """A result too big to hold: one JSON object that lies elsewhere and is sent in pieces.
+    """A result too big for memory: one JSON object that is stored elsewhere and sent in pieces.
 
-    Whoever is handed one closes it.
+    The receiver closes it.
     """
 
     size: int
@@ -353,12 +353,12 @@ class StreamedResult:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Let go of where it lies."""
+        """Release its storage."""
         raise NotImplementedError
 
 
 class Service(Protocol):
-    """Whatever answers calls: a kit server, or the gateway's pipeline."""
+    """Answers calls: a kit server or the gateway."""
 
     async def handle(self, call: Call) -> Any:
         """Answer a request (or take a notification, whose result is ignored)."""
@@ -369,7 +369,7 @@ class Service(Protocol):
         ...
 
     async def end_session(self, call: Call) -> None:
-        """A legacy client has ended its session: nothing more will come in its name."""
+        """A legacy client has ended its session."""
         ...
 
     async def close(self) -> None:
@@ -377,7 +377,7 @@ class Service(Protocol):
         ...
 
     def health(self) -> dict[str, Any]:
-        """What GET /health shows."""
+        """The answer to GET /health."""
         ...
 
 
@@ -407,10 +407,10 @@ _decode_modern_meta = msgspec.json.Decoder(_ModernMeta).decode
 
 
 class ModernReader:
-    """Remembers the callers it has read lately.
+    """Reads modern requests, and caches recent callers.
 
-    A client sends the same `_meta` with nearly every request, and reading it anew took a tenth of a
-    call's CPU. One with a progress token differs each time and is not kept.
+    A client sends the same `_meta` with nearly every request, and reading it each time took a tenth of a
+    call's CPU. A `_meta` with a progress token differs each time and is not cached.
     """
 
     def __init__(self) -> None:
@@ -419,7 +419,7 @@ class ModernReader:
     def read(
         self, method: str, params: Raw, headers: RequestHeaders | None, identity: Identity
     ) -> tuple[Caller, Id | None]:
-        """The caller and the progress token; with `headers`, the HTTP headers are held against the body."""
+        """The caller and the progress token. Compares `headers`, if given, with the body."""
         try:
             parsed = _decode_modern_params(params)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -435,7 +435,7 @@ class ModernReader:
             _check_version(headers.version, seen[0].version)
         if headers is not None:
             name = parsed.name
-            # A plain name is compared as bytes; everything else is looked at closely.
+            # The common case, a plain name, is compared as bytes; `check_request` handles the rest.
             if (
                 method != "tools/call"
                 or headers.raw.get(b"mcp-method") != b"tools/call"
@@ -465,9 +465,9 @@ def _read_meta(raw: bytes, headers: RequestHeaders | None) -> _ModernMeta:
     if sent is not None and sent not in MODERN_VERSIONS and meta.version in (UNSET, sent):
         raise UnsupportedVersion(sent[:80])
     if meta.version is UNSET:
-        raise InvalidParams(f"params._meta must carry {VERSION_KEY!r} and {CAPABILITIES_KEY!r}")
+        raise InvalidParams(f"params._meta must contain {VERSION_KEY!r} and {CAPABILITIES_KEY!r}")
     if meta.capabilities is _NOTHING or memoryview(meta.capabilities)[0] != 0x7B:
-        raise InvalidParams(f"params._meta must carry {CAPABILITIES_KEY!r}, an object")
+        raise InvalidParams(f"params._meta must contain {CAPABILITIES_KEY!r}, an object")
     if headers is not None:
         _check_version(sent, meta.version)
     if meta.version not in MODERN_VERSIONS:
@@ -511,12 +511,12 @@ _decode_thread_meta = msgspec.json.Decoder(_ThreadMeta).decode
 
 
 def thread_of(call: Call) -> str:
-    """The request's own word first, then what it says in `_meta`, then the legacy session; else "" for none.
+    """The thread of a call: from its identity, `_meta` or legacy session, in this order; "" if none has one.
 
-    A session's id is a secret, so a hash of it stands for it.
+    A session's id is a secret, so its hash is used.
     """
     thread = call.caller.identity.thread
-    # Few calls have one in `_meta`, and decoding each to find out is not free.
+    # Few calls have one in `_meta`, so look at the bytes before decoding.
     if not thread and _THREAD_BYTES in bytes(call.params):
         thread = _thread_in_meta(call)
     if thread:

@@ -21,7 +21,7 @@ PARAM_PREFIX = "mcp-param-"
 MAX_HEADERS = 100
 MAX_VALUE_BYTES = 16 * 1024
 
-# Which member of `params` the Mcp-Name header mirrors.
+# The member of `params` that the Mcp-Name header repeats, by method.
 NAME_PARAMS = {
     "tools/call": "name",
     "prompts/get": "name",
@@ -39,24 +39,24 @@ _MAX_SAFE_INTEGER = 2**53 - 1
 
 
 class RequestHeaders(Struct, frozen=True, gc=False):
-    """A request's headers, with names in lower case, as ASGI has them."""
+    """A request's headers, with lower-case names, as in ASGI."""
 
     pairs: list[tuple[bytes, bytes]]
     raw: dict[bytes, bytes]
-    """The same by name. Of a header that came several times it has the last, and of Accept all."""
+    """The headers by name. Contains the last of several with the same name, but all of Accept, joined."""
 
     @staticmethod
     def of(pairs: Iterable[tuple[bytes, bytes]]) -> "RequestHeaders":
         pairs = list(pairs)
         raw = dict(pairs)
-        # Accept is the one list among the headers we read; HTTP allows it to come in several lines.
+        # Accept is the only list among the headers we read; HTTP allows several lines of it.
         accepts = [value for name, value in pairs if name == b"accept"]
         if accepts:
             raw[b"accept"] = b",".join(accepts)
         return RequestHeaders(pairs, raw)
 
     def get(self, name: bytes) -> str | None:
-        """A value, trimmed: some servers keep trailing white space."""
+        """A value, stripped, because some servers keep trailing white space."""
         value = self.raw.get(name)
         return None if value is None else value.decode("latin-1").strip(" \t")
 
@@ -66,7 +66,7 @@ class RequestHeaders(Struct, frozen=True, gc=False):
 
     @property
     def duplicate(self) -> str | None:
-        """The first header that came twice, of those that have one meaning only."""
+        """The first duplicate among the headers that may occur only once."""
         seen: set[bytes] = set()
         for name, _ in self.pairs:
             if name in seen and (name in _ONCE or name.startswith(b"mcp-")):
@@ -76,10 +76,10 @@ class RequestHeaders(Struct, frozen=True, gc=False):
 
     @property
     def duplicate_identity(self) -> str | None:
-        """The first header that came twice, of those that may say who calls.
+        """The first duplicate among the headers that may identify the caller.
 
-        Leaves out lists, what each proxy on the way may add a line of, and those of the message itself, which
-        are in `duplicate`: their refusal has the message's id.
+        Ignores lists, headers to which each proxy may add a line, and the headers of `duplicate`, which are
+        refused later, with the message's id.
         """
         if len(self.raw) == len(self.pairs):
             return None
@@ -103,12 +103,12 @@ _OF_MESSAGE = (b"content-type", b"content-length", b"last-event-id")
 _ONCE = frozenset({b"host", b"origin", b"authorization", b"x-toolyard-thread", *_OF_MESSAGE})
 _NEVER_IDENTITY = frozenset(
     {
-        # Fields whose values are lists: HTTP allows several lines of them.
+        # Lists, for which HTTP allows several lines.
         *b"accept accept-charset accept-encoding accept-language access-control-request-headers".split(),
         *b"baggage cache-control cdn-loop connection content-encoding content-language forwarded".split(),
         *b"if-match if-none-match keep-alive link pragma prefer priority te trailer tracestate".split(),
         *b"upgrade via warning x-forwarded-for".split(),
-        # What proxies say of the way that a request took: one that adds its line leaves those before it.
+        # Added by proxies, each of which keeps earlier lines.
         *b"traceparent x-amzn-trace-id x-b3-sampled x-b3-spanid x-b3-traceid x-cloud-trace-context".split(),
         *b"x-correlation-id x-forwarded-port x-forwarded-proto x-forwarded-server x-request-id".split(),
         *_OF_MESSAGE,
@@ -117,7 +117,7 @@ _NEVER_IDENTITY = frozenset(
 
 
 def encode_value(value: str | int | bool) -> str:
-    """A value as a header can carry it: as it is, or in the base64 form when it would not survive."""
+    """Encode a value for a header: unchanged if possible, otherwise in the base64 form."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
@@ -127,7 +127,7 @@ def encode_value(value: str | int | bool) -> str:
 
 
 def decode_value(text: str) -> str:
-    """The reverse; raises HeaderMismatch for characters or base64 that cannot be right."""
+    """Decode a header's value; raises HeaderMismatch for invalid characters or base64."""
     match = _SENTINEL.fullmatch(text)
     if match is not None:
         try:
@@ -135,12 +135,12 @@ def decode_value(text: str) -> str:
         except (binascii.Error, ValueError):
             raise HeaderMismatch(f"{text[:80]!r} is not base64 of UTF-8 text") from None
     if text and not _PLAIN.fullmatch(text):
-        raise HeaderMismatch(f"{text[:80]!r} has characters a header cannot carry; encode it as =?base64?…?=")
+        raise HeaderMismatch(f"{text[:80]!r} has characters invalid in a header; encode it as =?base64?…?=")
     return text
 
 
 def check_request(headers: RequestHeaders, method: str, name: str | None) -> None:
-    """Mcp-Method and, where the method has one, Mcp-Name must say what the body says."""
+    """Check that Mcp-Method and, if the method has a name, Mcp-Name match the body."""
     sent = headers.get(b"mcp-method")
     if sent is None:
         raise HeaderMismatch("the Mcp-Method header is missing")
@@ -156,17 +156,17 @@ def check_request(headers: RequestHeaders, method: str, name: str | None) -> Non
 
 
 def check_duplicates(headers: RequestHeaders) -> None:
-    """Refuse a header that has one meaning and came twice: who reads which would be anybody's guess."""
+    """Refuse a duplicate of a header that may occur only once: readers could differ in which one they use."""
     duplicate = headers.duplicate
     if duplicate is not None:
-        raise HeaderMismatch(f"header {duplicate!r} came more than once")
+        raise HeaderMismatch(f"header {duplicate!r} was sent more than once")
 
 
 def check_repeated(headers: RequestHeaders) -> None:
-    """Refuse any header that came twice and may say who calls."""
+    """Refuse a duplicate header that may identify the caller."""
     duplicate = headers.duplicate_identity
     if duplicate is not None:
-        raise HeaderMismatch(f"header {duplicate!r} came more than once")
+        raise HeaderMismatch(f"header {duplicate!r} was sent more than once")
 
 
 def _is_plain(text: str) -> bool:
@@ -174,15 +174,15 @@ def _is_plain(text: str) -> bool:
 
 
 class ParamHeader(Struct, frozen=True):
-    """One `x-mcp-header` annotation: the header it makes and where its value stands in the arguments."""
+    """One `x-mcp-header` annotation: the header, and the path of its value in the arguments."""
 
     header: str
     path: tuple[str, ...]
 
 
 def param_headers(schema: Json) -> list[ParamHeader]:
-    """The annotations of an input schema; ValueError when one is where or what it may not be."""
-    if b'"x-mcp-header"' not in msgspec.json.encode(schema, enc_hook=repr):  # as in nearly all of them
+    """The annotations of an input schema; raises ValueError for an invalid or misplaced one."""
+    if b'"x-mcp-header"' not in msgspec.json.encode(schema, enc_hook=repr):  # the common case
         return []
     found = list(_annotated(schema, ()))
     names = [item.header for item in found]
@@ -190,7 +190,7 @@ def param_headers(schema: Json) -> list[ParamHeader]:
         if names.count(name) > 1:
             raise ValueError(f"x-mcp-header {name.removeprefix(PARAM_PREFIX)!r} is used more than once")
     if _count_annotations(schema) != len(found):
-        raise ValueError("x-mcp-header may only stand on properties reachable by 'properties' alone")
+        raise ValueError("x-mcp-header is only allowed on properties reachable through 'properties' alone")
     return found
 
 
@@ -221,7 +221,7 @@ def _count_annotations(node: Any) -> int:
 
 
 def check_params(wanted: list[ParamHeader], arguments: Json, sent: Mapping[str, str]) -> None:
-    """Every annotated argument that has a value must come in its header too, and agree with it."""
+    """Check that every annotated argument with a value is also sent in its header, with the same value."""
     for item in wanted:
         value: Any = arguments
         for key in item.path:

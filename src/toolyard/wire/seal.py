@@ -1,7 +1,7 @@
-"""Signed tokens: state that leaves the process and must come back untouched.
+"""Signed tokens: state that leaves the process and must come back unchanged.
 
-A token is readable by whoever holds it and cannot be altered or made by anyone without the key. It
-carries legacy session ids and the `requestState` of multi round trips; neither holds a secret.
+Its holder can read a token; only a holder of the key can make or change one. Tokens carry legacy session ids
+and the `requestState` of multi round trips; neither contains a secret.
 """
 
 import base64
@@ -12,18 +12,22 @@ import secrets
 
 _DIGEST = 24
 
+KEY_VARIABLE = "TOOLYARD_KEY"
+"""The environment variable with the key of all processes that serve the same clients."""
+MIN_KEY_BYTES = 16
+
 
 class BrokenSeal(ValueError):
     """The token was not made by this key for this purpose."""
 
 
 class Sealer:
-    """`scope` names whose tokens they are: with one key, those of another scope are as good as forged."""
+    """`scope` names the owner of the tokens: tokens of another scope are refused, even with the same key."""
 
     def __init__(self, key: bytes | None = None, scope: str = "") -> None:
-        if key is not None and len(key) < 16:
-            raise ValueError(f"a sealing key needs at least 16 bytes, this one has {len(key)}")
-        # blake2b takes keys of up to 64 bytes; hashing first admits any length.
+        if key is not None and len(key) < MIN_KEY_BYTES:
+            raise ValueError(f"a sealing key needs at least {MIN_KEY_BYTES} bytes, this one has {len(key)}")
+        # blake2b takes keys of up to 64 bytes; hashing first allows any length.
         root = hashlib.blake2b(key or secrets.token_bytes(32), digest_size=32).digest()
         self._key = hashlib.blake2b(scope.encode(), key=root, digest_size=32).digest()
 
@@ -31,11 +35,11 @@ class Sealer:
         return hashlib.blake2b(payload, key=self._key, person=purpose.encode(), digest_size=_DIGEST).digest()
 
     def seal(self, payload: bytes, purpose: str) -> str:
-        """`purpose` (16 bytes at most) keeps a token of one kind from passing as another."""
+        """`purpose` (16 bytes at most) prevents that a token of one kind is used as another."""
         return _to_text(self._tag(payload, purpose) + payload)
 
     def fingerprint(self, text: str, purpose: str) -> str:
-        """The same for the same text wherever the key is the same; nobody without it can try texts out."""
+        """A keyed hash of the text: the same for the same key; without the key, texts cannot be guessed."""
         return hashlib.blake2b(
             text.encode(), key=self._key, person=purpose.encode(), digest_size=16
         ).hexdigest()

@@ -1,5 +1,5 @@
-"""Work that may take all the time and memory there is, in processes of its own with an end to both.
+"""Runs work in child processes with limits on time and memory.
 
-`pool` starts the processes, gives them work and ends them; `serving` is what runs in one of them; `shares`
-divides their number among those who ask. Owns no work: a request and an answer are bytes.
+`pool` starts and ends the processes, and shares them fairly among callers; `process` runs in each of them.
+Knows nothing about the work: requests and answers are bytes.
 """

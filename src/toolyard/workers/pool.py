@@ -1,7 +1,7 @@
 """Worker processes: started when needed, kept while warm, killed when one takes too long.
 
-A worker has one request at a time. Requests wait in a fair queue (`FairLimiter`): who holds the fewest
-places is next. A worker inherits three pipes and a minimal environment, and ends with this process.
+A worker has one request at a time. Requests wait in a fair queue (`FairLimiter`): the holder of the fewest
+slots is next. A worker inherits three pipes and a minimal environment, and ends with this process.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from .process import ANSWER, REQUEST
 
 
 class NoSlotError(Exception):
-    """There is no place now.
+    """No slot is free.
 
-    NoPlaceError
-    ├── TooManyWaitingError  `count` requests of the same holder wait already
-    └── WaitedTooLongError   nobody gave one back in time
+    NoSlotError
+    ├── TooManyWaitingError  `count` requests of the same holder are waiting already
+    └── WaitedTooLongError   no slot became free in time
     """
 
 
@@ -39,18 +39,18 @@ class WaitedTooLongError(NoSlotError):
 
 class FairLimiter:
     def __init__(self, places: int, *, max_waiting: int | None = None) -> None:
-        """At most `max_waiting` requests of one holder wait; by default there is no end to them."""
+        """At most `max_waiting` requests of one holder may wait; None means no limit."""
         self._free = places
         self._each = max(1, places - 1)
-        """One place is kept for a newcomer."""
+        """One slot is kept free for a new holder."""
         self._max_waiting = max_waiting
         self._held: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By holder, those who were served longest ago first."""
+        """By holder, the one served longest ago first."""
 
     @asynccontextmanager
     async def slot(self, holder: str, seconds: float | None = None) -> AsyncGenerator[None]:
-        """Waits for a place, for so long at most; `holder` is whose share it is taken from."""
+        """Wait at most `seconds` for a slot, which counts for `holder`."""
         await self._acquire(holder, seconds)
         try:
             yield
@@ -70,7 +70,7 @@ class FairLimiter:
         except BaseException as error:
             if given.cancelled():
                 self._leave(holder, given)
-            else:  # it was given a place in the same moment
+            else:  # it got a slot at the same moment
                 self._take_back(holder)
             if isinstance(error, TimeoutError):
                 raise WaitedTooLongError from None
@@ -85,14 +85,14 @@ class FairLimiter:
             waiting = self._waiting.pop(holder)
             given = waiting.popleft()
             if waiting:
-                self._waiting[holder] = waiting  # at the end: the others come first
-            if not given.done():  # it is when it was cancelled just now
+                self._waiting[holder] = waiting  # to the end: the others come first
+            if not given.done():  # done if it was cancelled just now
                 self._free -= 1
                 self._held[holder] += 1
                 given.set_result(None)
 
     def _leave(self, holder: str, given: "asyncio.Future[None]") -> None:
-        """Without losing the turn of the holder's other requests."""
+        """Stop waiting; the holder's other requests keep their turn."""
         waiting = self._waiting.get(holder, deque())
         if given in waiting:
             waiting.remove(given)
@@ -113,21 +113,21 @@ IDLE_SECONDS = 60.0
 START_SECONDS = 60.0
 GONE_SECONDS = 5.0
 _STDERR_TAIL = 2_000
-"""Bytes of what a worker says at last on its standard error."""
+"""Bytes kept of the end of a worker's standard error."""
 _ENVIRONMENT = ("SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH", "TZ")
 _KILLED_BY_OTHERS = tuple(-getattr(signal, name, 0) for name in ("SIGKILL", "SIGTERM"))
-"""No limit of ours ends a worker so: somebody else did, and the request may be innocent."""
+"""None of our limits kills a worker with these signals: the cause may not be the request."""
 _TIMED_OUT = -getattr(signal, "SIGALRM", 0)
 _READ_AHEAD = 2**20
 
 
 class WorkerError(Exception):
-    """A request without an answer.
+    """A request got no answer.
 
     WorkerError
-    ├── WorkerTimeout     it took longer than it may
-    ├── WorkerDied        the process ended: `status` as of `subprocess`, negative for a signal
-    └── WorkerNotStarted  there is no process to give it to
+    ├── WorkerTimeoutError  the request took too long
+    ├── WorkerDiedError     the process ended: `status` as in `subprocess`, negative for a signal
+    └── WorkerStartError    no process could be started
     """
 
 
@@ -140,7 +140,7 @@ class WorkerDiedError(WorkerError):
         super().__init__(f"the worker ended ({_status(status)})")
         self.status = status
         self.was_fresh = was_fresh
-        """Whether it had no other request before."""
+        """Whether this was the worker's first request."""
 
 
 class WorkerStartError(WorkerError):
@@ -148,7 +148,7 @@ class WorkerStartError(WorkerError):
 
 
 class WorkerPool:
-    """Up to `max_workers` processes of `python -m module KIND`, shared by those who ask."""
+    """Up to `max_workers` processes of `python -m module KIND`, shared by all callers."""
 
     def __init__(
         self,
@@ -158,13 +158,13 @@ class WorkerPool:
         max_waiting: int | None = None,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        """At most `max_waiting` requests of one caller wait; by default there is no end to them."""
+        """At most `max_waiting` requests of one caller may wait; None means no limit."""
         self._command = [sys.executable, "-P", "-m", module]
         self._max_workers = max_workers
         self._limiter = FairLimiter(max_workers, max_waiting=max_waiting)
         self._idle_seconds = idle_seconds
         self._idle: list[_Worker] = []
-        """The one that had a request last is the last."""
+        """Idle workers, the last used one last."""
         self._all: set[_Worker] = set()
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -183,12 +183,12 @@ class WorkerPool:
     ) -> bytes:
         """Return the answer, of at most `max_bytes` bytes.
 
-        Raises NoPlaceError if no worker is free in time; waiting for one does not count as `seconds`.
+        Raises NoSlotError if no worker is free in time; waiting for one does not count as `seconds`.
 
-        A worker has requests of one `kind` only, which it is started with. Of several, the one that had the
-        last request about the same `subject` is preferred: it may have that loaded. A `fresh` one has had no
-        other request. Cancelling the task ends the work. A request whose worker was killed by somebody else
-        is given to another one in the time that is left, so it must do no harm to be done twice.
+        A worker serves one `kind` of request, which is set when it starts. A worker whose last request was
+        about the same `subject` is preferred, because it may have that loaded. A `fresh` worker has had no
+        other request. Cancelling the task ends the work. If another program killed the worker, the request
+        runs once more in the time that is left, so it must be safe to run twice.
         """
         async with self._limiter.slot(caller, wait_seconds):
             left = seconds
@@ -203,18 +203,18 @@ class WorkerPool:
                     left -= 0.0 if began is None else time.monotonic() - began
                     if not may_repeat or left <= 0 or self._closed or error.status not in _KILLED_BY_OTHERS:
                         raise
-        raise AssertionError("the second time returns or raises")
+        raise AssertionError("the second attempt returns or raises")
 
     async def close(self) -> None:
-        """Ends every process, and with it what is being worked on."""
+        """End every process and its work."""
         self._closed = True
         self._idle.clear()
         await asyncio.gather(*self._ending, *map(self._end, list(self._all)), return_exceptions=True)
 
     async def _acquire(self, kind: str, subject: str) -> "_Worker":
         while able := [worker for worker in self._idle if worker.kind == kind]:
-            # Without a subject the latest, so that the others may end; with one, what was loaded
-            # longest ago makes room for it.
+            # Without a subject, use the last used worker, so that the others can end. With one, use the
+            # worker that was not used for longest: what it has loaded is needed least.
             other = able[0] if subject else able[-1]
             worker = next((one for one in reversed(able) if one.subject == subject), other)
             self._idle.remove(worker)
@@ -247,7 +247,7 @@ class WorkerPool:
             raise WorkerStartError(worker.stderr_tail or f"it ended ({_status(status)})") from None
         except OSError as error:  # TimeoutError is one
             await self._end(worker)
-            said = worker.stderr_tail or error.strerror or f"it was not ready in {START_SECONDS:g} s"
+            said = worker.stderr_tail or error.strerror or f"it was not ready within {START_SECONDS:g} s"
             raise WorkerStartError(said) from None
         except BaseException:
             await self._end(worker)
@@ -270,7 +270,7 @@ class WorkerPool:
             raise (
                 WorkerTimeoutError() if status == _TIMED_OUT else WorkerDiedError(status, worker.is_fresh)
             ) from None
-        except BaseException:  # cancelled: this answer must not become the next one's
+        except BaseException:  # cancelled: the next request must not get this answer
             await self._end(worker)
             raise
         worker.is_fresh = False
@@ -286,7 +286,7 @@ class WorkerPool:
             task.add_done_callback(self._ending.discard)
 
     async def _gone(self, worker: "_Worker") -> int | None:
-        """The status of one that says no more."""
+        """The exit status of a worker that closed its output."""
         try:
             return await worker.gone()
         finally:
@@ -303,7 +303,7 @@ class _Worker:
     def __init__(self, command: Sequence[str], kind: str) -> None:
         self.kind = kind
         self.subject = ""
-        """Of its latest request."""
+        """The subject of its last request."""
         self.resting: asyncio.TimerHandle | None = None
         self.is_fresh = True
         self._command = command
@@ -321,11 +321,11 @@ class _Worker:
         return lines[-1] if lines else ""
 
     async def start(self) -> None:
-        """Until it is ready. OSError or EOFError when it does not get so far."""
+        """Start it and wait until it is ready. Raises OSError or EOFError if it fails."""
         pipe = asyncio.subprocess.PIPE
         known = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **known}
-        # A session of its own: Ctrl-C in a terminal is for us, and we end it.
+        # In a new session, so that Ctrl-C in a terminal reaches only us; we end the worker.
         options: Any = {"start_new_session": True} if os.name == "posix" else {}
         self._process = await asyncio.create_subprocess_exec(
             *self._command, stdin=pipe, stdout=pipe, stderr=pipe, limit=_READ_AHEAD, env=env, **options
@@ -335,7 +335,7 @@ class _Worker:
             await self._answer(0)
 
     async def exchange(self, request: bytes, seconds: float, max_bytes: int) -> bytes:
-        """TimeoutError, or EOFError when the process ended instead."""
+        """Return the answer. Raises TimeoutError, or EOFError if the process ends first."""
         if self.resting is not None:
             self.resting.cancel()
         process = self._process
@@ -358,15 +358,15 @@ class _Worker:
         return await self._process.stdout.readexactly(length)
 
     async def _listen(self) -> None:
-        """What it says on its standard error is read, or it would wait for that."""
+        """Read its standard error; otherwise it would block when the pipe is full."""
         assert self._process is not None
         assert self._process.stderr is not None
         while said := await self._process.stderr.read(_STDERR_TAIL):
             self._said = (self._said + said)[-_STDERR_TAIL:]
 
     async def gone(self) -> int | None:
-        """Its exit status. It says no more, so it ends by itself: killing a process that is just gone would
-        take its status away from whoever waits for that."""
+        """Its exit status. It has closed its output, so it ends by itself. Killing it now could lose the
+        status."""
         assert self._process is not None
         with suppress(TimeoutError):
             async with asyncio.timeout(GONE_SECONDS):
@@ -382,7 +382,7 @@ class _Worker:
             if self._process.returncode is None:
                 with suppress(ProcessLookupError):
                     self._process.kill()
-            with suppress(TimeoutError):  # a disk that does not answer keeps even a killed process
+            with suppress(TimeoutError):  # waiting for a disk keeps even a killed process alive
                 async with asyncio.timeout(GONE_SECONDS):
                     await self._process.wait()
         if self._listening is not None:
@@ -391,5 +391,5 @@ class _Worker:
 
 def _status(status: int | None) -> str:
     if status is None:
-        return "it does not exit"
+        return "it did not exit"
     return signal.Signals(-status).name if status < 0 else f"status {status}"

@@ -1,7 +1,7 @@
-"""What runs in a worker: reads requests from standard input, writes answers, and limits itself.
+"""Runs inside a worker: reads requests from standard input, writes answers, and sets its own limits.
 
 Imports little, because every worker pays for it at start. A worker ends with the process that started it,
-and by itself when a request takes too long.
+and ends itself if a request takes too long.
 """
 
 import os
@@ -15,14 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 
 REQUEST = struct.Struct("!Qd")
-"""Before a request: its length, and the seconds that it may take."""
+"""The header of a request: its length, and its time limit in seconds."""
 ANSWER = struct.Struct("!Q")
-"""Before an answer: its length. The first has none; it says that the worker is ready."""
+"""The header of an answer: its length. The first answer is empty and says that the worker is ready."""
 
 GRACE_SECONDS = 5.0
-"""Beyond the time of a request, before the worker ends itself: whoever started it is stopped, or stuck."""
+"""Time after a request's limit until the worker ends itself, in case its parent is stopped or stuck."""
 LARGEST_FILE = 64 * 2**20
-"""Bytes of a file that a worker may write, unless it says otherwise."""
+"""The default limit, in bytes, of a file that a worker writes."""
 _MOST_DESCRIPTORS = 2**20
 _NICER = 5
 _LIKELIER_KILLED = b"500"
@@ -31,7 +31,7 @@ _F_SETPIPE_SZ = 1031
 
 
 def serve(answer: Callable[[bytes], bytes]) -> None:
-    """Answer requests until standard input ends. What a library prints goes to stderr."""
+    """Answer requests until standard input ends. Output that libraries print goes to stderr."""
     answers = os.dup(1)
     os.dup2(2, 1)
     _widen(answers)
@@ -45,8 +45,8 @@ def serve(answer: Callable[[bytes], bytes]) -> None:
             found = answer(request)
             _end_after(0)
             _send(answers, found)
-    except BaseException:  # this process is no use any more, and says why before it ends
-        import traceback  # 3 ms, for what hardly happens
+    except BaseException:  # this process cannot go on; it reports why before it ends
+        import traceback  # 3 ms, rarely needed
 
         traceback.print_exc()
         sys.stderr.flush()
@@ -54,16 +54,16 @@ def serve(answer: Callable[[bytes], bytes]) -> None:
 
 
 def _read(requests: "queue.SimpleQueue[tuple[bytes, float]]") -> None:
-    """In a thread of its own, so that the end of the input is seen in the middle of a request."""
+    """Runs in a thread, so that the end of the input is seen during a request."""
     while len(head := _exactly(REQUEST.size)) == REQUEST.size:
         length, seconds = REQUEST.unpack(head)
         requests.put((_exactly(length), seconds))
-    # Without taking libraries apart: that takes time, and some complain of each other then.
+    # Skip the cleanup of libraries: it takes time, and some print errors.
     os._exit(0)
 
 
 def _exactly(length: int) -> bytes:
-    """Fewer only where the input ends. Unbuffered: the lock of a buffer would be in the way of an exit."""
+    """Read so many bytes, fewer only at the end. Unbuffered, because a buffer's lock could block the exit."""
     found = b""
     while len(found) < length and (more := os.read(0, length - len(found))):
         found += more
@@ -80,13 +80,13 @@ def _send(answers: int, found: bytes) -> None:
 
 
 def _end_after(seconds: float) -> None:
-    """By the kernel, whatever this process does then; 0 is never. Windows has no such timer."""
+    """Let the kernel end this process after `seconds`; 0 cancels that. Windows has no such timer."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _widen(pipe: int) -> None:
-    """So that most answers fit into it at once. Linux only, and only as far as it is allowed."""
+    """Enlarge the pipe, so that most answers fit at once. Linux only, within the system's limit."""
     if sys.platform == "linux":
         import fcntl
 
@@ -95,9 +95,9 @@ def _widen(pipe: int) -> None:
 
 
 def restrict_process(largest_file: int = LARGEST_FILE) -> None:
-    """Give way to the process that started this: for the CPU, in a shortage of memory, and on the disk.
+    """Lower this process's priority for CPU and memory below its parent's, and limit its files.
 
-    And hold nothing of it: uvloop does not close what a child would inherit.
+    Also close inherited file descriptors, because uvloop does not.
     """
     os.closerange(3, _MOST_DESCRIPTORS)
     with suppress(OSError, AttributeError):
@@ -112,11 +112,11 @@ def restrict_process(largest_file: int = LARGEST_FILE) -> None:
 
 
 def limit_memory(spare: int, *, beyond: int | None = None) -> bool:
-    """Let this process set aside so many bytes more than it has now, or had when `memory_taken` was asked;
-    whether that is a limit here.
+    """Let this process allocate `spare` bytes more than it has now, or more than `beyond`, an earlier
+    `memory_used`. Returns whether the system enforces the limit.
 
-    Of data, not of addresses: a library may reserve more of those than it ever uses. Only Linux counts all
-    data: macOS takes the limit and ignores it, Windows has none.
+    Limits data, not address space: a library may reserve more addresses than it ever uses. Only Linux counts
+    all data; macOS accepts the limit and ignores it, Windows has none.
     """
     if sys.platform != "linux":
         return False
@@ -127,7 +127,7 @@ def limit_memory(spare: int, *, beyond: int | None = None) -> bool:
 
 
 def memory_used() -> int:
-    """Bytes that this process has set aside to write to; 0 where nothing counts them."""
+    """Bytes of writable memory that this process has allocated; 0 if the system does not count them."""
     if sys.platform != "linux":
         return 0
     pages = int(Path("/proc/self/statm").read_bytes().split()[5])
@@ -135,7 +135,7 @@ def memory_used() -> int:
 
 
 def _lower(what: int, most: int) -> None:
-    """The limit that a process may raise again: it is changed when more is known."""
+    """Set the soft limit, which the process may raise again later."""
     import resource
 
     hard = resource.getrlimit(what)[1]

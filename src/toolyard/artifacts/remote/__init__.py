@@ -1,1 +1,1 @@
-"""Results in a bucket somewhere else: what all such stores have in common, and the seam below them."""
+"""Results in a remote bucket: the store for all services, and the buckets of each."""

@@ -61,7 +61,7 @@ def open_objects(config: StoreConfig, links: ResultLinks, cache: ArtifactCache) 
 def _open_store(type: str, name: str, options: dict[str, str], timeout: float) -> Any:
     client = {key: options.pop(key) for key in CLIENT_OPTIONS if key in options}
     if _endpoint(type, options).startswith("http://"):
-        client.setdefault("allow_http", "true")  # an `http://` endpoint is a decision of the user
+        client.setdefault("allow_http", "true")  # the user chose an `http://` endpoint
     limit = timedelta(seconds=timeout)
     retries: RetryConfig = {
         "max_retries": 2,
@@ -236,7 +236,7 @@ class _MultipartUpload:
             await self._writer.close()
 
     async def abort(self) -> None:
-        """obstore cannot abort an upload: finish the object, whose name nobody knows, and delete it."""
+        """obstore cannot abort an upload: finish the object, under its random name, and delete it."""
         if self._size < PART and not self._is_closing:
             return  # nothing has been sent yet
         if not self._is_closing:
@@ -336,7 +336,7 @@ def _reason(bucket: str, text: str) -> ArtifactStoreError:
     if code in WRONG_KEY or status == 401:
         return BucketKeyError(f"the key for the bucket {bucket!r} is not accepted")
     if status == 403 or "lacked the necessary privileges" in text:
-        return BucketForbiddenError(f"the bucket {bucket!r} does not allow this to our key")
+        return BucketForbiddenError(f"the bucket {bucket!r} does not allow this with our key")
     if status:
         return ArtifactStoreUnreachableError(f"the store answers with HTTP {status}")
     if "TimedOut" in text or "timed out" in text:

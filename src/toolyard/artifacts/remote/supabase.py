@@ -330,7 +330,7 @@ class SupabaseError(ArtifactStoreError):
     def for_users(self, bucket: str) -> ArtifactStoreError:
         """An error without the server's own message."""
         if self.status in (401, 403):
-            return BucketForbiddenError(f"the bucket {bucket!r} does not allow this to our key")
+            return BucketForbiddenError(f"the bucket {bucket!r} does not allow this with our key")
         if self.status == 413:
             return ArtifactStoreFullError("it is larger than the store accepts")
         return ArtifactStoreUnreachableError(f"the store answers with HTTP {self.status}")

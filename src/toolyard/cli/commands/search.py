@@ -10,7 +10,6 @@ import click
 
 from ..configuration import loader
 from ..process import log_to_stderr, stdout_for_data
-from ..serving.session_key import check_key_variable
 from ..target import DEMO
 from ..ui.messages import CommandError, hint, one_line, warn
 from ..ui.output import print_json
@@ -109,7 +108,6 @@ def command(
     """
     from ...search.documents import ToolQuery
 
-    check_key_variable()
     use_case = " ".join(words).strip()
     if not use_case:
         raise CommandError("the use case is empty", 'toolyard search "send an email to a customer"')

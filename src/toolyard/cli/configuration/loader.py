@@ -51,6 +51,7 @@ def make_gateway(config: "Config", key: bytes | None, *, one_client: bool = Fals
     from ...state.store import StateError
     from ...telemetry.tracing import TracesUnavailableError
     from ...upstream.stdio.launch import NESTING, nesting
+    from ..serving.session_key import check_key_variable
 
     if nesting(os.environ) > MAX_NESTING:
         # An entry that starts this gateway itself, which `import` may have copied, would never end.
@@ -58,6 +59,7 @@ def make_gateway(config: "Config", key: bytes | None, *, one_client: bool = Fals
             f"gateways are nested more than {MAX_NESTING} deep",
             f"remove the entry that starts this gateway; {NESTING} counts them",
         )
+    check_key_variable()
     try:
         return Gateway(config, key, one_client=one_client)
     except (ConfigError, TracesUnavailableError, StateError) as error:

@@ -4,18 +4,19 @@ import os
 import stat
 from pathlib import Path
 
+from ...config.files import state_home
+from ...wire.seal import KEY_VARIABLE, MIN_KEY_BYTES
 from ..ui.messages import CommandError, warn
 
-VARIABLE = "TOOLYARD_KEY"
-MIN_BYTES = 16
 CREATE_HINT = "create one: python -c 'import secrets; print(secrets.token_hex(32))'"
 
 
 def check_key_variable() -> None:
-    """Check TOOLYARD_KEY before a server reads it."""
-    value = os.environ.get(VARIABLE, "").encode()
-    if value and len(value) < MIN_BYTES:
-        raise CommandError(f"{VARIABLE} has {len(value)} bytes and needs at least {MIN_BYTES}", CREATE_HINT)
+    """Check TOOLYARD_KEY. Call it before a server or gateway is built, which read it without a hint."""
+    value = os.environ.get(KEY_VARIABLE, "").encode()
+    if value and len(value) < MIN_KEY_BYTES:
+        problem = f"{KEY_VARIABLE} has {len(value)} bytes and needs at least {MIN_KEY_BYTES}"
+        raise CommandError(problem, CREATE_HINT)
 
 
 def session_key(file: Path | None) -> bytes | None:
@@ -25,29 +26,29 @@ def session_key(file: Path | None) -> bytes | None:
             return _from_file(file)
         except (OSError, ValueError) as error:
             raise CommandError(f"--key-file {str(file)!r}: {_reason(error)}", CREATE_HINT) from None
-    if value := os.environ.get(VARIABLE, "").encode():
+    if value := os.environ.get(KEY_VARIABLE, "").encode():
         return value
     try:
-        return _from_file(_state_folder() / "key")
+        return _from_file(_default_file())
     except (OSError, ValueError, RuntimeError) as error:
-        advice = f"set {VARIABLE}, or name a file with --key-file"
+        advice = f"set {KEY_VARIABLE}, or name a file with --key-file"
         warn(f"cannot store the session key ({_reason(error)}); sessions will end with this process", advice)
         return None
 
 
-def _state_folder() -> Path:
-    given = os.environ.get("XDG_STATE_HOME", "")
-    # The XDG specification says to ignore a relative one.
-    base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
-    return base / "toolyard"
+def _default_file() -> Path:
+    folder = state_home()
+    if folder is None:
+        raise RuntimeError("this user has no home folder")
+    return folder / "key"
 
 
 def _from_file(path: Path) -> bytes:
     if not path.exists():
         _create(path)
     key = path.read_bytes().strip()
-    if len(key) < MIN_BYTES:
-        raise ValueError(f"{path} has {len(key)} bytes and needs at least {MIN_BYTES}")
+    if len(key) < MIN_KEY_BYTES:
+        raise ValueError(f"{path} has {len(key)} bytes and needs at least {MIN_KEY_BYTES}")
     if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
         warn(f"others can read the session key in {path}", f"chmod 600 {path}")
     return key

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from ...catalogue.catalogue import Catalogue, ServerCatalogue, conversation_of
 from ...catalogue.items import MAX_NAME, TOOLS, UnusableItemError, UpstreamItem, read_item
-from ...upstream.composio import AppAccount, FoundToolRecord, ToolRecord, replies
+from ...upstream.composio import AppAccount, ToolRecord, replies
 from ...wire.call import Call
 from ...wire.messages import encode
 from ..remote import RemoteTool
@@ -127,7 +127,7 @@ class SessionTools:
         return ["_".join(words[:count]) for count in (1, 2)]
 
     def add_found(
-        self, call: Call, found: Iterable[FoundToolRecord], accounts: dict[str, AppAccount]
+        self, call: Call, found: Iterable[ToolRecord], accounts: dict[str, AppAccount]
     ) -> list[RemoteTool]:
         """Add the tools of a search to the conversation, and return them without denied ones."""
         usable = [tool for tool in found if self.may_use(tool.slug)]
@@ -135,11 +135,16 @@ class SessionTools:
         self._add(call, items)
         return [self._found(tool, accounts.get(tool.toolkit)) for tool in usable]
 
+    def _found(self, tool: ToolRecord, account: AppAccount | None) -> RemoteTool:
+        connected = account is not None and account.status == "active"
+        auth = "connected" if connected else "unknown"
+        return self._remote_tool(tool, "", auth, connected or account is None)
+
     def add_records(self, call: Call, records: Iterable[ToolRecord]) -> list[RemoteTool]:
         usable = [tool for tool in records if self.may_use(tool.slug)]
         items = [_item(one.slug, one.name, one.description, one.input_schema, one.tags) for one in usable]
         self._add(call, items)
-        return [self._record(tool) for tool in usable]
+        return [self._remote_tool(tool, tool.name, "none" if tool.no_auth else "unknown") for tool in usable]
 
     def _add(self, call: Call, items: Sequence[UpstreamItem | None]) -> None:
         conversation = conversation_of(call)
@@ -154,35 +159,19 @@ class SessionTools:
     def name(self, slug: str) -> str:
         return self._own_catalogue.entry(UpstreamItem(slug, b"}")).name
 
-    def _found(self, tool: FoundToolRecord, account: AppAccount | None) -> RemoteTool:
+    def _remote_tool(self, tool: ToolRecord, title: str, auth: str, connected: bool = True) -> RemoteTool:
         return RemoteTool(
             own=tool.slug,
             name=self.name(tool.slug),
             toolkit=tool.toolkit,
-            title=_title(tool.slug, tool.toolkit),
+            title=title or _title(tool.slug, tool.toolkit),
             description=tool.description,
             input_schema=tool.input_schema,
             output_schema=_data_schema(tool.output_schema),
             recommended=tool.primary,
-            connected=account is None or account.status == "active",
-            auth=_auth(account),
+            connected=connected,
+            auth=auth,
         )
-
-    def _record(self, tool: ToolRecord) -> RemoteTool:
-        return RemoteTool(
-            own=tool.slug,
-            name=self.name(tool.slug),
-            toolkit=tool.toolkit,
-            title=tool.name or _title(tool.slug, tool.toolkit),
-            description=tool.description,
-            input_schema=tool.input_schema,
-            output_schema=_data_schema(tool.output_schema),
-            auth="none" if tool.no_auth else "unknown",
-        )
-
-
-def _auth(account: AppAccount | None) -> str:
-    return "connected" if account is not None and account.status == "active" else "unknown"
 
 
 def _title(slug: str, toolkit: str) -> str:

@@ -1,9 +1,8 @@
-"""The reply to one POST: plain JSON, unless the handler speaks or takes long; then a stream.
+"""The reply to one POST: JSON, or a stream if the handler sends a notification or takes long.
 
-The handler runs in the task that the ASGI server made for the request. A task of our own to watch
-the connection is started only when the handler is still running after a moment, so that a quick
-answer, which is nearly every answer, costs nothing extra; not even a timer, since one timer serves
-all requests of the moment (a timer each was a tenth of a call's CPU).
+The handler runs in the task that the ASGI server made for the request. A second task, which watches the
+connection, starts only if the handler is still running after a moment. So a quick answer costs nothing
+extra, not even a timer: one timer serves all requests.
 """
 
 import asyncio
@@ -31,19 +30,19 @@ SHUTTING_DOWN = Unavailable("The server is shutting down; try again later")
 
 
 class ExchangeMonitor:
-    """Knows the exchanges in progress, and watches the connections of those that take a while.
+    """Tracks the exchanges in progress, and watches the connections of long ones.
 
-    One timer serves them all: a timer each was a tenth of a call's CPU.
+    One timer serves them all: one for each call took a tenth of its CPU.
     """
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
         self.new: dict[Exchange, None] = {}
-        """Those that began after the last tick. An exchange adds and removes itself."""
+        """Exchanges that began after the last tick. An exchange adds and removes itself."""
         self.loop: asyncio.AbstractEventLoop | None = None
-        """The loop whose timer is running; None when there is nothing to watch."""
+        """The loop whose timer is running; None if there is nothing to watch."""
         self.closing: asyncio.Event | None = None
-        """Set when the last exchange has ended, once the server is closing."""
+        """While the server closes: set when the last exchange has ended."""
         self._running: dict[Exchange, None] = {}
         self._watched: dict[Exchange, None] = {}
 
@@ -71,7 +70,7 @@ class ExchangeMonitor:
         return [*self.new, *self._running, *self._watched]
 
     async def close(self) -> None:
-        """Give the calls in progress a moment to finish; then stop them with an error that says why."""
+        """Wait a limited time for the calls in progress, then stop them with SHUTTING_DOWN."""
         self.closing = asyncio.Event()
         if not self._all():
             return
@@ -103,32 +102,38 @@ class Exchange(Struct, eq=False):
         monitor.new[self] = None
         if monitor.loop is None or monitor.loop.is_closed():
             monitor.start()
-        # Naming the loop spares a system call: before Python 3.12 finding it asks for the process id.
+        # Passing the loop saves a system call: before Python 3.12, finding it calls getpid().
         self._task = asyncio.current_task(monitor.loop)
         try:
-            # As `answer` does, one coroutine less.
+            # The same as `answer`, with one coroutine less.
             result = await service.handle(call)
             if isinstance(result, StreamedResult):
                 status, body = 200, StreamedReply(call.id, result)  # type: ignore[arg-type]
             else:
                 status, body = 200, encode(JsonRpcResponse(call.id, result))  # type: ignore[arg-type]
         except Exception as error:
-            status, body = error_reply(call, error)
+            status, body = self._failed(call, error)
         except asyncio.CancelledError:
             if self.stopped is None or self._task is None:
                 raise
             self._task.uncancel()
-            status, body = error_reply(call, self.stopped)
+            status, body = self._failed(call, self.stopped)
         finally:
-            # Nearly always it is new still; None is the value of what is there.
+            # Nearly always it is still in `new`; the values there are None.
             if monitor.new.pop(self, monitor) is not None or monitor.closing is not None:
                 monitor.remove(self)
             if self._watcher is not None:
                 self._watcher.cancel()
         await self.finish(status, body)
 
+    def _failed(self, call: Call, error: Exception) -> tuple[int, bytes]:
+        reply = error_reply(call, error)
+        if reply.headers:
+            self.request.reply_headers = [*self.request.reply_headers, *reply.headers]
+        return (reply.status if call.caller.era == "modern" else reply.legacy_status), reply.body
+
     def stop(self, reason: McpError = CANCELLED) -> None:
-        """Cancel the call: its client has gone, or said so, or we are closing."""
+        """Cancel the call: its client disconnected or cancelled it, or the server is closing."""
         self.stopped = reason
         if self._task is not None:
             self._task.cancel()
@@ -140,7 +145,7 @@ class Exchange(Struct, eq=False):
             with body:
                 await self._finish_in_pieces(body)
         elif self._starting is None:
-            # Even when the client has gone: frameworks around us expect an answer, and nobody reads it.
+            # Also if the client has disconnected: frameworks around us expect an answer.
             await send_json(self.request.send, status, body, self.request.reply_headers)
         else:
             await asyncio.shield(self._starting)
@@ -148,12 +153,12 @@ class Exchange(Struct, eq=False):
                 await self.request.send({"type": "http.response.body", "body": frame(body)})
 
     def _stream_the_answer(self) -> None:
-        """Where the client would rather have a stream, one begins with its last event."""
+        """Start a stream for the answer, for a client that prefers one."""
         if self._starting is None and not self.disconnected:
             self._starting = asyncio.create_task(self._begin())
 
     async def _finish_in_pieces(self, body: StreamedReply) -> None:
-        """A reply that is never whole in memory. It is sent once: an event of that size is not kept."""
+        """Send a reply that is never whole in memory. An event of that size is not kept for resuming."""
         send = self.request.send
         streaming = self._starting is not None
         if self._starting is not None:
@@ -177,7 +182,7 @@ class Exchange(Struct, eq=False):
             self._watcher = asyncio.create_task(self._keep_watch())
 
     async def _keep_watch(self) -> None:
-        """Notice the client hanging up; keep a long silence from looking like a dead connection."""
+        """Notice a disconnect, and send keep-alive comments during a long silence."""
         gone = asyncio.create_task(wait_for_disconnect(self.request.receive))
         try:
             pause = self.monitor.pace.stream_after
@@ -194,9 +199,9 @@ class Exchange(Struct, eq=False):
         self.stop()
 
     async def start_stream(self) -> bool:
-        """Switch to a stream; False when the client does not take one.
+        """Switch to a stream; returns False if the client does not accept one.
 
-        The start is a task of its own: whoever speaks waits for it, and nobody's cancellation stops it.
+        The stream starts in its own task, so that the cancellation of one sender does not stop it.
         """
         if self._starting is None:
             if not self.accepted.streams or self.disconnected:
@@ -225,7 +230,7 @@ class Exchange(Struct, eq=False):
             await self.write(frame(encode(JsonRpcNotification(method, params))))
 
     async def ask(self, method: str, params: Any) -> Raw:
-        raise InternalError("a modern client cannot be asked on its stream")
+        raise InternalError("A modern client cannot receive requests on its stream")
 
     async def release(self, retry_ms: int | None) -> None:
-        """Modern streams cannot be resumed, so there is nothing to let go."""
+        """Does nothing: modern streams cannot be resumed."""

@@ -1,6 +1,6 @@
 """The legacy era over HTTP: handshake, sessions, and streams that survive a lost connection.
 
-A session can be served by any process; a stream lives and ends in one.
+Any process can serve a session; a stream belongs to one process.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ MAX_TOTAL_BYTES = 256 * 1024 * 1024
 
 
 class Stream:
-    """What was sent on one stream, as far back as it is kept."""
+    """The recent events of one stream."""
 
     def __init__(self, session: str, *, of_call: bool, on_size_change: Callable[[int], None]) -> None:
         self.of_call = of_call
@@ -55,7 +55,7 @@ class Stream:
         self.ended = asyncio.Event()
         self.readers = 0
         self.reader_id = 0
-        """Counts the connections that have read it; a message goes to the latest one only."""
+        """Counts the connections that have followed the stream; events go only to the latest."""
         self.wakeups: set[asyncio.Event] = set()
         self._events: deque[tuple[int, bytes]] = deque()
         self.size = 0
@@ -75,13 +75,13 @@ class Stream:
         return framed
 
     def drop(self) -> None:
-        """Nobody can come back for it any more; a timer may still hold it for a while."""
+        """Free its events: no client can resume it. A timer may still refer to the stream for a while."""
         self.on_size_change = _ignore
         self._events.clear()
         self.size = 0
 
     def follow(self) -> int:
-        """Become the connection that this stream is sent on; whoever was it before stops."""
+        """Become the connection that this stream is sent on; the previous one stops."""
         self.reader_id += 1
         self._wake()
         return self.reader_id
@@ -99,11 +99,11 @@ class Stream:
 
 
 def _ignore(bytes_more: int) -> None:
-    """For a stream that no longer counts."""
+    """Replaces `on_size_change` of a dropped stream."""
 
 
 class Streams:
-    """The streams of this process, each kept for a while after nobody reads it any more."""
+    """The streams of this process. Each is kept for a while after its connection is lost."""
 
     def __init__(self, pace: Pace, max_total: int = MAX_TOTAL_BYTES) -> None:
         self._pace = pace
@@ -119,7 +119,7 @@ class Streams:
         return stream
 
     def find(self, event_id: str, session: str) -> tuple[Stream, int] | None:
-        """The stream and position of a Last-Event-ID, if it is ours and this session's."""
+        """The stream and position of a Last-Event-ID; None if it does not belong to this session."""
         id, _, number = event_id.rpartition(".")
         stream = self._streams.get(id)
         if (
@@ -132,12 +132,12 @@ class Streams:
         return stream, int(number)
 
     def expire_later(self, stream: Stream) -> None:
-        """Forget it, unless somebody has come back for it by then; at once, if there is no room to wait."""
+        """Forget the stream after a while unless a client resumes it; at once if there is no room."""
         self._make_room()
         asyncio.get_running_loop().call_later(self._pace.keep_streams, self._forget_unread, stream)
 
     def _make_room(self) -> None:
-        """Of the streams whose call is over, the oldest go first."""
+        """Forget streams whose call is over, the oldest first."""
         if self._total <= self._max_total:
             return
         for stream in list(self._streams.values()):
@@ -150,7 +150,7 @@ class Streams:
         self._total += bytes_more
 
     def _forget_unread(self, stream: Stream) -> None:
-        # While its call runs, a stream waits for the result, whoever reads or does not.
+        # While its call runs, a stream is kept for the result, even if no client reads it.
         running = stream.of_call and not stream.ended.is_set()
         if not stream.readers and not running:
             self._forget(stream)
@@ -166,7 +166,7 @@ class Streams:
             self._forget(stream)
 
     async def follow(self, stream: Stream, position: int, request: HttpRequest) -> None:
-        """Send what came after `position` and what comes from now on, until either side ends it."""
+        """Send the events after `position`, and new ones until either side ends it."""
         wakeup = asyncio.Event()
         wakeup.set()
         send = request.send
@@ -179,7 +179,7 @@ class Streams:
             await send(
                 {"type": "http.response.start", "status": 200, "headers": SSE_HEADERS + request.reply_headers}
             )
-            # Some servers send the head only with the first piece of body.
+            # Some ASGI servers send the head only with the first piece of body.
             await send({"type": "http.response.body", "body": PING, "more_body": True})
             while not gone.done() and stream.reader_id == me:
                 wakeup.clear()
@@ -203,13 +203,13 @@ class Streams:
 
 PRIMED_SINCE = "2025-11-25"
 RETRY_MS = 1000
-"""How long a client is asked to wait before it comes back for a stream that broke."""
+"""How long a client should wait before it resumes a broken stream."""
 MAX_PENDING = 2000
 MAX_PENDING_PER_SESSION = 50
 
 
 class LegacyExchange(Exchange, kw_only=True, eq=False):
-    """A lost connection does not cancel the call: its stream is kept for the client to come back to."""
+    """A lost connection does not cancel the call: the client can resume its stream."""
 
     endpoint: "LegacyEndpoint"
     token: SessionToken
@@ -218,7 +218,7 @@ class LegacyExchange(Exchange, kw_only=True, eq=False):
     _asking: "set[asyncio.Future[Raw]]" = set()  # noqa: RUF012 (a Struct copies it)
 
     def on_disconnect(self) -> None:
-        """The handler goes on; what it says waits in the stream. What it asks does not wait for ever."""
+        """The handler goes on, and its events wait in the stream. Its questions wait for a limited time."""
         asyncio.get_running_loop().call_later(self.monitor.pace.keep_streams, self._give_up_asking)
 
     def _give_up_asking(self) -> None:
@@ -236,19 +236,18 @@ class LegacyExchange(Exchange, kw_only=True, eq=False):
 
     async def finish(self, status: int, body: bytes | StreamedReply) -> None:
         self._finished = True
-        if self.accepted.prefers_streams:
+        if self.accepted.prefers_streams and status == 200:
             self._stream_the_answer()
         if self._starting is not None:
             await asyncio.shield(self._starting)
         if isinstance(body, StreamedReply) and self._stream is not None:
-            # It goes out on this connection and is not kept: nobody could come back for it.
+            # Sent on this connection only and not stored, so a client cannot resume it.
             self._stream.end()
             self.endpoint.streams.expire_later(self._stream)
             await super().finish(status, body)
             return
         if self._stream is None or isinstance(body, StreamedReply):
-            # Legacy errors are answers like any other; only the transport's own have a status.
-            await super().finish(200, body)
+            await super().finish(status, body)
             return
         await self._yield_to_reader(self._stream)
         framed = self._stream.put(body)
@@ -267,7 +266,7 @@ class LegacyExchange(Exchange, kw_only=True, eq=False):
         return True
 
     async def _yield_to_reader(self, stream: Stream) -> None:
-        """The client has come back on another connection before this one was seen to be dead."""
+        """Stop sending if the client has resumed the stream on another connection."""
         if stream.reader_id and not self.disconnected:
             self.disconnected = True
             await self.request.send({"type": "http.response.body", "body": b""})
@@ -281,7 +280,7 @@ class LegacyExchange(Exchange, kw_only=True, eq=False):
         self._asking.add(future)
         try:
             if not await self._emit(encode(JsonRpcRequest(id, method, params))):
-                raise InvalidRequest("The client must accept text/event-stream to be asked anything")
+                raise InvalidRequest("The client must accept text/event-stream to receive requests")
             async with asyncio.timeout(self.monitor.pace.ask_timeout):
                 return await future
         except TimeoutError:
@@ -313,7 +312,7 @@ class _ListeningChannel:
         self._stream.put(encode(JsonRpcNotification(method, params)))
 
     async def ask(self, method: str, params: Any) -> Raw:
-        raise InvalidRequest("a listening stream carries no requests")
+        raise InvalidRequest("The listening stream does not carry requests")
 
     async def release(self, retry_ms: int | None) -> None:
         return None
@@ -378,7 +377,7 @@ class LegacyEndpoint:
             await send_json(request.send, 400, encode_error(message.id, error), request.reply_headers)
             return
         call = Call(message.method, message.params, caller, NO_CHANNEL, message.id, session=session)
-        _, body = await answer(self._service, call)
+        body = await answer(self._service, call)
         assert isinstance(body, bytes)
         await send_json(request.send, 200, body, [*request.reply_headers, (b"mcp-session-id", id.encode())])
 
@@ -433,7 +432,7 @@ class LegacyEndpoint:
         await self.streams.follow(stream, position, request)
 
     def _listen(self, opened: OpenedSession) -> Stream:
-        """Start a session's listening stream; a session has one, so an older one ends."""
+        """Start the session's listening stream. A session has only one, so an older one ends."""
         nonce = opened.token.nonce
         older = self._listening.pop(nonce, None)
         if older is not None:

@@ -46,7 +46,7 @@ def structure_problems(raw: Any, kind: type[Struct], keys: KeyPath = ()) -> Iter
 
 
 def _known_key(key: str, fields: Mapping[str, Any]) -> str:
-    return nearest(key, fields) or f"known are {', '.join(fields)}"
+    return nearest(key, fields) or f"known: {', '.join(fields)}"
 
 
 def _of_value(value: Any, kind: Any, keys: KeyPath) -> Iterator[DefinitionProblem]:

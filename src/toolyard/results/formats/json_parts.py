@@ -1,8 +1,8 @@
 """Looks into JSON without decoding it: the items of a list, the members of an object, the lines of NDJSON.
 
-Each part stays bytes. Parts are counted before they are made, because a server may send millions: of
-too many only the first are made. Also finds the data inside an envelope such as `{"data": {"items":
-[...]}}`.
+Each part stays bytes. Parts are counted before they are created, because a server may send millions; of
+too many, only the first are created. Also finds the data inside an envelope such as `{"data":
+{"items": [...]}}`.
 """
 
 import json
@@ -23,12 +23,12 @@ Buffer = bytes | bytearray | memoryview
 HEAD = 64 * 1024
 LARGE_PIECE = 2**20
 PIECE = 256 * 1024
-"""Others go on after each: it takes some milliseconds."""
+"""Bytes scanned at once; that takes a few milliseconds."""
 MOST_ITEMS, MOST_MEMBERS = 1_000_000, 300_000
-"""Of more only the first are cut. A member takes three times what an item does, for its name."""
+"""Beyond these, only the first parts are cut out. A member takes three times the memory of an item."""
 FIRST_ITEMS = 2_000
 MOST_STEPS = 2_000_000
-"""Counting ends here. Only what is nested for the purpose has more."""
+"""Counting stops here. Only maliciously nested JSON has more."""
 LONGEST_NUMBER = 4_000
 LIST, OBJECT, STRING = b'[{"'
 
@@ -37,7 +37,7 @@ _FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
 _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _checked = msgspec.json.Decoder(Raw).decode
-# A string without an end is one too, or each quote in it would be tried as the beginning of another.
+# Also matches an unterminated string; otherwise the search would start again at every quote in it.
 _TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _FILLED = re.compile(rb"[^ \t\r\n]")
 _AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
@@ -53,10 +53,10 @@ class JsonItems(Struct, frozen=True):
     """A list."""
 
     parts: Sequence[Raw]
-    """All of its items, or the first of too many."""
+    """All items, or the first if there are too many."""
     count: int
     exact: bool = True
-    """False when `count` goes by the average size of the parts."""
+    """False if `count` is an estimate from the average size of the parts."""
 
     @property
     def are_all(self) -> bool:
@@ -64,7 +64,7 @@ class JsonItems(Struct, frozen=True):
 
 
 class JsonMembers(Struct, frozen=True):
-    """An object; its fields mean what those of `Items` do."""
+    """An object; the fields are like those of `JsonItems`."""
 
     parts: Mapping[str, Raw]
     count: int
@@ -72,13 +72,13 @@ class JsonMembers(Struct, frozen=True):
 
 
 def first_byte(body: Buffer) -> int:
-    """Of what is not white space; 0 when there is none."""
+    """Returns the first byte that is not white space; 0 if there is none."""
     found = _FILLED.search(body, 0, HEAD)
     return found[0][0] if found else 0
 
 
 def items_of(body: Buffer) -> JsonItems | None:
-    """Of a list; None when it is no list, or no JSON."""
+    """Returns the items of a list; None if the body is not a JSON list."""
     if first_byte(body) != LIST:
         return None
     try:
@@ -93,12 +93,12 @@ def items_of(body: Buffer) -> JsonItems | None:
 
 
 def all_items_of(body: Buffer) -> list[Raw]:
-    """However many there are: for a process whose memory has a limit."""
+    """Returns all items without a limit: for a process with limited memory."""
     return _decode_items(body)
 
 
 def object_of(body: Buffer) -> JsonMembers | None:
-    """None when it is no object, or no JSON."""
+    """Returns the members of an object; None if the body is not a JSON object."""
     if first_byte(body) != OBJECT:
         return None
     try:
@@ -117,13 +117,13 @@ def object_of(body: Buffer) -> JsonMembers | None:
 
 
 def members_of(body: Buffer) -> dict[str, Raw] | None:
-    """Of an object; None when it is no object, or no JSON, or has too many."""
+    """Returns all members of an object; None if the body is not a JSON object or has too many."""
     found = object_of(body)
     return dict(found.parts) if found is not None and len(found.parts) == found.count else None
 
 
 def is_json(body: Buffer) -> bool:
-    """Whether it is a list or an object; a number or a quoted word is JSON too, but means no more for it."""
+    """Returns whether the body is a JSON list or object. Numbers and strings are treated as texts."""
     if first_byte(body) not in (LIST, OBJECT):
         return False
     try:
@@ -134,7 +134,7 @@ def is_json(body: Buffer) -> bool:
 
 
 def values_in(body: bytes | bytearray) -> int:
-    """At most so many would be made by decoding it."""
+    """Returns an upper bound of the values that decoding would create."""
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
@@ -144,8 +144,8 @@ def _pieces(body: Buffer, size: int = LARGE_PIECE) -> Iterator[bytes]:
 
 
 def _count(body: Buffer, most: int) -> int | None:
-    """How many parts there are; no fewer than that where they are surely no more than `most`."""
-    if len(body) // 2 < most:  # each takes two bytes
+    """Counts the parts, or returns an upper bound if it is at most `most`; None if it takes too long."""
+    if len(body) // 2 < most:  # each part takes at least two bytes
         return most
     commas = sum(piece.count(b",") for piece in _pieces(body))
     if commas < most:
@@ -155,8 +155,8 @@ def _count(body: Buffer, most: int) -> int | None:
 
 
 def _members_around_value(body: Buffer) -> dict[str, Raw] | None:
-    """The members of an object that has one long list or object and little around it, without counting;
-    None if the object is not of that kind.
+    """Returns the members of an object with one long list or object and little around it, without counting;
+    None for other objects.
 
     Guesses where the long value ends. If that value is JSON by itself, and the object is JSON with another
     value in its place, then the guess was right.
@@ -182,20 +182,6 @@ def _members_around_value(body: Buffer) -> dict[str, Raw] | None:
     return None
 
 
-def _long_value_start(head: bytes) -> int | None:
-    """Where a member of an object begins that does not end within its head."""
-    depth = 0
-    start = None
-    for token in _TOKENS.finditer(head):
-        mark = token[0]
-        if mark in (b"[", b"{"):
-            depth += 1
-            start = token.start() if depth == 2 else start
-        elif mark in (b"]", b"}"):
-            depth -= 1
-    return start if depth >= 2 else None
-
-
 class ListSegment(Struct, frozen=True, gc=False):
     """Some items of a list that follow each other: `body[start:end]` is these items with their commas."""
 
@@ -205,11 +191,11 @@ class ListSegment(Struct, frozen=True, gc=False):
 
 
 def list_segments(body: Buffer, size: int) -> list[ListSegment] | None:
-    """Cuts a long list of similar objects after every `size` bytes or a little more, at three times the
-    speed of `_counted`; None if the list is not of that kind.
+    """Cuts a long list of similar objects into segments of at least `size` bytes, three times as fast as
+    `_counted`; None for other lists.
 
-    Looks for bytes that separated the first two items, such as `,{"id":`, and checks the guess: if every
-    segment is a list by itself, they are the list together.
+    Looks for the bytes between the first two items, such as `,{"id":`, and checks the guess: if every
+    segment is a valid list by itself, together they are the whole list.
     """
     separator = _separator(body)
     if separator is None:
@@ -252,10 +238,10 @@ def _next_segment(
 
 
 def _counted(body: Buffer) -> int | None:
-    """By the commas between them; None when that takes too many steps."""
+    """Counts the commas between parts; None if that takes too many steps."""
     depth = steps = commas = 0
     for marks in _marks_in(body):
-        # A list that begins and ends in one piece is inside the whole, which is longer.
+        # A list within one piece is nested: the outermost list is longer than a piece.
         for run in _RUNS.finditer(_FLAT.sub(b"", _FLAT.sub(b"", marks))):
             length = run.end() - run.start()
             match run[0][0]:
@@ -272,12 +258,12 @@ def _counted(body: Buffer) -> int | None:
 
 
 def _marks_in(body: Buffer) -> Iterator[bytes]:
-    """The commas and brackets outside of strings, piece by piece; braces as brackets."""
+    """Yields the commas and brackets outside of strings, piece by piece; braces as brackets."""
     is_quoted = False
     carry = b""
     for piece in _pieces(body, PIECE):
         piece = carry + piece
-        # An escape may be cut in two.
+        # The end of a piece may split an escape.
         carry = b"\\" * ((len(piece) - len(piece.rstrip(b"\\"))) % 2)
         whole = piece[: len(piece) - len(carry)]
         parts = whole.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
@@ -287,7 +273,7 @@ def _marks_in(body: Buffer) -> Iterator[bytes]:
 
 
 def _first_items(body: Buffer) -> tuple[Raw, ...]:
-    """Those behind them are read and not made."""
+    """Returns the first items; validates the others without creating them."""
     found = cast(tuple[Raw, ...], msgspec.structs.astuple(_head_decoder().decode(body)))
     return tuple(part for part in found if part is not _NONE)
 
@@ -305,7 +291,7 @@ def _first_members(body: Buffer) -> dict[str, Raw]:
 
 
 def _count_or_estimate(count: int | None, first: Iterable[Raw], body: Buffer) -> tuple[int, bool]:
-    """Also whether it was counted; else it goes by the average size of the first."""
+    """Returns the count and True, or an estimate from the average size of the first parts and False."""
     if count is not None:
         return count, True
     sizes = [len(memoryview(part)) + len(",") for part in first]
@@ -313,7 +299,7 @@ def _count_or_estimate(count: int | None, first: Iterable[Raw], body: Buffer) ->
 
 
 def value_of(body: Buffer | Raw) -> Any:
-    """Decoded; numbers that no machine holds stay texts. ValueError when it is no JSON that can be."""
+    """Decodes a value; numbers out of range stay texts. Raises ValueError for invalid or too deep JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.ValidationError, UnicodeDecodeError):
@@ -325,7 +311,7 @@ def value_of(body: Buffer | Raw) -> Any:
 def _leniently(body: bytes) -> Any:
     try:
         value = json.loads(body.decode("utf-8", "replace"), parse_int=_whole, parse_float=_real)
-        msgspec.json.encode(value)  # this reader also takes halves of letters, which nobody can send
+        msgspec.json.encode(value)  # `json` accepts lone surrogates, which cannot be sent
     except RecursionError as error:
         raise ValueError(str(error)) from None
     return value
@@ -341,22 +327,34 @@ def _real(digits: str) -> float | str:
 
 
 def _cuts(head: bytes) -> list[int]:
-    """Where the commas between the outermost list's items are, at the beginning of it."""
+    """Returns where the commas between the outermost items or members are."""
+    return _scan_head(head)[0]
+
+
+def _long_value_start(head: bytes) -> int | None:
+    """Returns where the member's value begins that does not end within the head of an object."""
+    return _scan_head(head)[1]
+
+
+def _scan_head(head: bytes) -> tuple[list[int], int | None]:
+    # One loop without calls: the head may hold tens of thousands of marks.
     depth = 0
-    found: list[int] = []
+    commas: list[int] = []
+    start = None
     for token in _TOKENS.finditer(head):
         mark = token[0]
         if mark in (b"[", b"{"):
             depth += 1
+            start = token.start() if depth == 2 else start
         elif mark in (b"]", b"}"):
             depth -= 1
         elif mark == b"," and depth == 1:
-            found.append(token.start())
-    return found
+            commas.append(token.start())
+    return commas, start if depth >= 2 else None
 
 
 def spread_positions(count: int, most: int) -> list[int]:
-    """Positions, evenly spread, from the first to the last."""
+    """Returns up to `most` positions, evenly spread from the first to the last."""
     if count <= most:
         return list(range(count))
     return [at * (count - 1) // (most - 1) for at in range(most)]
@@ -365,23 +363,23 @@ def spread_positions(count: int, most: int) -> list[int]:
 LINES_CHECKED = 50
 MOST_LINES = 2_000_000
 BROKEN_SHARE = 0.1
-"""So many of them may be no objects: a log that was cut off is still a log."""
+"""The share of lines that may be broken: a truncated log is still a log."""
 _LINES = re.compile(rb"[^\n]++")
 
 
 class NdjsonLines(Sequence[Raw]):
-    """Cut out when they are asked for: what is kept of each is where it is."""
+    """Keeps only the positions of the lines, and cuts a line out on access."""
 
     def __init__(self, body: Buffer) -> None:
         self._body = memoryview(body)
         self._places: array[int] = array("Q")
-        """Where each begins and ends."""
+        """Start and end of each line, alternating."""
         for line in islice(_LINES.finditer(body), MOST_LINES + 1):
             if not line[0].isspace():
                 self._places.extend(line.span())
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        """Where each begins, and how long it is."""
+        """Yields the start and the length of each line."""
         for at in range(0, len(self._places), 2):
             yield self._places[at], self._places[at + 1] - self._places[at]
 
@@ -402,13 +400,13 @@ class NdjsonLines(Sequence[Raw]):
 
 
 def json_lines(body: Buffer) -> JsonItems | None:
-    """None when it is no such text."""
+    """Returns the lines of NDJSON; None for any other text."""
     lines = find_json_lines(body)
     return None if lines is None else JsonItems(lines, len(lines))
 
 
 def find_json_lines(body: Buffer) -> NdjsonLines | None:
-    """Of many lines some are looked at, from the first to the last."""
+    """Finds the lines of NDJSON; None for any other text. Checks only a sample of many lines."""
     first = _LINES.search(body) if first_byte(body) == OBJECT else None
     if first is None or not (first[0].isspace() or _is_object(first[0])):
         return None
@@ -421,11 +419,8 @@ def find_json_lines(body: Buffer) -> NdjsonLines | None:
 
 
 def decode_line(line: Raw | bytes) -> Any:
-    """Of one line; one that is broken is shown as it is."""
-    try:
-        return value_of(line)
-    except ValueError:
-        return bytes(line).decode("utf-8", "replace")
+    """Decodes a line; returns a broken line as text."""
+    return _decode_or_text(line, len(memoryview(line)))
 
 
 def _is_object(line: Raw | bytes) -> bool:
@@ -435,9 +430,9 @@ def _is_object(line: Raw | bytes) -> bool:
 
 DEEPEST_ENVELOPE = 4
 MOST_AROUND = 12
+LONGEST_EXCERPT = 100
 LONGEST_AROUND = 1_000
-"""Bytes of a list or object of plain values that may be beside what matters: names of columns, what page
-it is."""
+"""Bytes of a list or object of plain values beside the data, such as column names or page numbers."""
 
 
 _NAME = re.compile(rb'[ \t\r\n{,]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
@@ -445,16 +440,16 @@ _NAME = re.compile(rb'[ \t\r\n{,]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\r\n]*+:[ \t
 
 class DataEnvelope(Struct, frozen=True):
     path: tuple[str, ...]
-    """Where it is."""
+    """The names of the members that lead to the data."""
     inner: Buffer
     around: dict[str, Any]
-    """The plain values beside it."""
+    """The plain values beside the data."""
     columns: tuple[str, ...] = ()
-    """The names of its cells, where it is the rows of a table."""
+    """The column names, if the data is the rows of a table."""
 
 
 def open_envelope(body: Buffer) -> DataEnvelope:
-    """Into objects that are there for one list or object, most of them by far."""
+    """Opens objects that mainly wrap one list or object, and returns that one."""
     path: list[str] = []
     around: dict[str, Raw] = {}
     columns: tuple[str, ...] = ()
@@ -476,7 +471,7 @@ def open_envelope(body: Buffer) -> DataEnvelope:
 
 
 def data_offset(body: Buffer, inside: DataEnvelope) -> int | None:
-    """Where it begins; None when an object on the way has a name twice, of which only the last counts."""
+    """Returns where the data begins; None if an object on the path has duplicate names."""
     place = 0
     inner = memoryview(body)
     for name in inside.path:
@@ -490,7 +485,7 @@ def data_offset(body: Buffer, inside: DataEnvelope) -> int | None:
 
 
 def _member_offset(body: memoryview, members: dict[str, Raw], wanted: str) -> int | None:
-    """Of a member in an object, found by the sizes of those before it."""
+    """Returns where a member's value begins, from the sizes of the members before it."""
     at = 0
     for _ in range(len(members)):
         found = _NAME.match(body, at)
@@ -512,20 +507,24 @@ def _is_nested(body: Buffer) -> bool:
 
 
 def _are_metadata(members: dict[str, Raw]) -> bool:
-    """An object is a thing of its own, unless all it has beside one member are plain values, and few."""
+    """Returns whether these are few and plain values, so that the object is only an envelope."""
     return len(members) <= MOST_AROUND and all(_is_plain(memoryview(raw)) for raw in members.values())
 
 
 def _is_plain(body: memoryview) -> bool:
-    """A short list or object of plain values is one too."""
+    """A short list or object of plain values counts as plain too."""
     if not _is_nested(body):
         return True
     return len(body) <= LONGEST_AROUND and not any(mark in (LIST, OBJECT) for mark in bytes(body)[1:])
 
 
 def decode_or_excerpt(raw: Raw) -> Any:
-    """A value; what cannot be decoded is shown as it is written."""
+    """Decodes a value; returns the beginning of its text if it cannot be decoded."""
+    return _decode_or_text(raw, LONGEST_EXCERPT)
+
+
+def _decode_or_text(body: Raw | bytes, most: int) -> Any:
     try:
-        return value_of(raw)
+        return value_of(body)
     except ValueError:
-        return bytes(memoryview(raw)[:100]).decode("utf-8", "replace")
+        return bytes(memoryview(body)[:most]).decode("utf-8", "replace")

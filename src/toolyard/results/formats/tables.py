@@ -13,13 +13,13 @@ import msgspec
 from msgspec import Raw
 
 MOST_COLUMNS = 200
-"""More are counted, and not looked at."""
+"""Further columns are only counted."""
 MOST_DISTINCT = 1_000
 LONGEST_NAME = 60
 LONGEST_EXAMPLE = 40
 LONGEST_WHOLE = 10**18
 VALUES_BELOW = 6
-"""A column of fewer distinct values than this is told by its values."""
+"""The summary lists all values of a column with fewer distinct values than this."""
 
 _NAMES: dict[type, str] = {
     bool: "boolean",
@@ -40,7 +40,7 @@ def cut(text: str, most: int) -> str:
 
 
 def short(value: Any, most: int = LONGEST_EXAMPLE) -> Any:
-    """A value as an example: long texts and numbers, and nested values, are cut."""
+    """Returns a value as an example; cuts long texts and numbers, and nested values."""
     if isinstance(value, str):
         return cut(value, most)
     if isinstance(value, list | dict):
@@ -51,7 +51,7 @@ def short(value: Any, most: int = LONGEST_EXAMPLE) -> Any:
 
 
 def _short_json(value: list[Any] | dict[str, Any], most: int) -> str:
-    """Only its beginning is written out: it may be long."""
+    """Encodes only the beginning of a value that may be long."""
     few: Any = value[:5] if isinstance(value, list) else dict(list(value.items())[:5])
     try:
         text = msgspec.json.encode(few).decode()
@@ -61,7 +61,7 @@ def _short_json(value: list[Any] | dict[str, Any], most: int) -> str:
 
 
 class ColumnStats:
-    """What was seen of one column so far."""
+    """Collects statistics of one column."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -100,7 +100,7 @@ class ColumnStats:
             self._comparable = False
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Without what would say nothing."""
+        """Returns the statistics, without those that say nothing."""
         found: dict[str, Any] = {
             "name": cut(self.name, LONGEST_NAME),
             "type": "|".join(sorted(self.types)) or "null",
@@ -121,7 +121,7 @@ class ColumnStats:
 
 
 class TableStats:
-    """The columns of some records, in the order in which they are first seen."""
+    """Collects the columns of records, in the order of first appearance."""
 
     def __init__(self, records: Sequence[Mapping[str, Any]]) -> None:
         self._rows = len(records)
@@ -156,7 +156,7 @@ def are_records(values: Sequence[Any]) -> bool:
 
 
 def count_types(values: Sequence[Any]) -> dict[str, int]:
-    """How many of each type, in a list of anything."""
+    """Counts the types of the values."""
     found: dict[str, int] = {}
     for value in values:
         name = type_name(value)
@@ -169,14 +169,14 @@ MOST_CELLS = 200
 LONGEST_CELL = 2**31 - 1
 ROWS_COMPARED = 20
 _NO_NAME = '{}"'
-# As JSON writes them, so that `007` and `+49…` stay what they are; longer ones are no quantities.
+# Only numbers as JSON writes them: `007` and `+49…` stay texts, and so do very long ones.
 _FIRST = frozenset("-.0123456789") | {""}
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17}+)")
 _REAL = re.compile(r"-?(?:0|[1-9][0-9]{0,17}+)?\.[0-9]{1,30}+(?:[eE][+-]?[0-9]{1,2})?")
 
 
 def separator_of(lines: list[str]) -> str | None:
-    """None when it is no table: every line has as many cells, and the first has names."""
+    """Returns the separator of a table: all lines have as many cells, and the first has names. Else None."""
     if len(lines) < 3:
         return None
     for separator in (",", "\t", ";"):
@@ -187,7 +187,7 @@ def separator_of(lines: list[str]) -> str | None:
 
 
 def csv_columns(lines: list[str]) -> dict[str, Any]:
-    """What can be said of the columns by the first lines."""
+    """Describes the columns from the first lines."""
     separator = separator_of(lines)
     rows = [] if separator is None else _rows(lines, separator)
     if not rows:
@@ -209,13 +209,13 @@ def _are_names(cells: list[str]) -> bool:
 
 
 def _is_name(cell: str) -> bool:
-    # Lines of JSON and of code have commas too.
+    # Lines of JSON and code have commas too.
     readable = 0 < len(cell.strip()) <= LONGEST_NAME and not any(mark in cell for mark in _NO_NAME)
     return readable and isinstance(cell_value(cell), str)
 
 
 def records_of(text: str, separator: str) -> Iterator[dict[str, Any]]:
-    """Every row of a table."""
+    """Yields each row of a table as a record."""
     rows = rows_of(text, separator)
     names = names_in(next(rows, ()))
     for row in rows:
@@ -223,8 +223,8 @@ def records_of(text: str, separator: str) -> Iterator[dict[str, Any]]:
 
 
 def rows_of(text: str, separator: str) -> Iterator[list[str]]:
-    """Those of a table, or of whole rows of it; without blank ones."""
-    csv.field_size_limit(LONGEST_CELL)  # a row too long for it would be the end of all that follow
+    """Yields the rows of a table or of a part of it, without blank rows."""
+    csv.field_size_limit(LONGEST_CELL)  # one row over the limit would end the reading
     whole = io.StringIO(text.replace("\r\n", "\n").replace("\r", "\n"))
     for row in csv.reader(whole, delimiter=separator):
         if len(row) > 1 or (row and row[0].strip()):
@@ -232,12 +232,12 @@ def rows_of(text: str, separator: str) -> Iterator[list[str]]:
 
 
 def names_in(row: Sequence[str]) -> tuple[str, ...]:
-    """Those of the first row, without the mark that some programs put before everything."""
+    """Returns the column names of a header row, without a byte order mark."""
     return tuple(name.removeprefix("\ufeff") for name in row)
 
 
 def record_of(names: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
-    """No cell is lost: those behind the last name are called by their numbers."""
+    """Builds a record. Cells beyond the last name are named by their numbers, so none is lost."""
     if len(row) == len(names):
         return dict(zip(names, map(cell_value, row), strict=True))
     found: dict[str, Any] = dict.fromkeys(names)
@@ -248,9 +248,9 @@ def record_of(names: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
 
 
 def cell_value(cell: str | None) -> int | float | str | None:
-    """A cell as the value it stands for."""
+    """Converts a cell to a number, a text or None."""
     text = (cell or "").strip()
-    if text[:1] not in _FIRST:  # most have none of these, and there may be millions
+    if text[:1] not in _FIRST:  # fast path: there may be millions of cells
         return text
     if _WHOLE.fullmatch(text):
         return int(text)
@@ -259,12 +259,12 @@ def cell_value(cell: str | None) -> int | float | str | None:
 
 COLUMNS, ROWS = "columns", "rows"
 LONGEST_NAMES = 2**20
-"""Bytes; no table has more."""
+"""Bytes of the column names of a grid; a longer list is not taken for names."""
 _decode_names = msgspec.json.Decoder(list[str]).decode
 
 
 def columns_of(members: Mapping[str, Raw]) -> tuple[str, ...]:
-    """Of an object that is such a table; none of any other."""
+    """Returns the column names of a grid; an empty tuple for any other object."""
     if COLUMNS not in members or ROWS not in members:
         return ()
     if len(memoryview(members[COLUMNS])) > LONGEST_NAMES:
@@ -276,7 +276,7 @@ def columns_of(members: Mapping[str, Raw]) -> tuple[str, ...]:
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Two columns of one name would be one in a record: the second gets a number."""
+    """Adds numbers to repeated names, which would collide in a record."""
     found: dict[str, None] = {}
     numbers: dict[str, int] = {}
     for name in names:
@@ -285,13 +285,13 @@ def distinct(names: Sequence[str]) -> tuple[str, ...]:
         while shown in found:
             number += 1
             shown = f"{name}_{number}"
-        numbers[name] = number  # the next of this name goes on from here: there may be thousands
+        numbers[name] = number  # continue from here for the next one: there may be thousands
         found[shown] = None
     return tuple(found)
 
 
 def as_record(columns: Sequence[str], row: Any) -> Any:
-    """A row with the names of its columns; what is none, or of another width, as it is."""
+    """Returns a row as a record; returns anything else, or a row of another width, unchanged."""
     if not columns or not isinstance(row, list):
         return row
     cells = cast(list[Any], row)
@@ -299,7 +299,7 @@ def as_record(columns: Sequence[str], row: Any) -> Any:
 
 
 def as_records(value: Any) -> Any:
-    """A decoded table with records for rows; anything else as it is."""
+    """Returns a decoded grid with records as rows; anything else unchanged."""
     if not isinstance(value, dict):
         return value
     members = cast(dict[str, Any], value)

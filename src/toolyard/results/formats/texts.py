@@ -18,7 +18,7 @@ MOST_HEADINGS = 12
 LONGEST_LINE = 120
 LONGEST_HEADING = 80
 LONGEST_TAGGED = 200
-"""Letters between two tags that may be a heading."""
+"""The longest text between two tags that may be a heading."""
 LINES_LOOKED_AT = 50
 LONGEST_KEPT = 2_000
 BEGINNING = 8_000
@@ -32,14 +32,14 @@ _HTML = re.compile(
 )
 _MARKUP = re.compile(r"<[^<>]*+>")
 _NAMES = r"(?:trace|debug|info|notice|warn(?:ing)?|error|critical|fatal)\b"
-# Word by word, in small letters: a third of the time that it takes to look for any letter anywhere.
+# Matching lower-cased text word by word takes a third of the time of a search at every character.
 _LEVEL = re.compile(rf"^[^a-z_\n]*+(?:(?!{_NAMES})[a-z_]\w*+[^a-z_\n]*+){{0,12}}({_NAMES})", re.MULTILINE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\b\d\d:\d\d:\d\d\b")
 _UNREADABLE = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 
 
 class TextScanner:
-    """A text that is being read. `feed` it pieces, then ask for the `summary`."""
+    """Scans a text. Call `feed` with its pieces, then `summary`."""
 
     def __init__(self) -> None:
         self.chars = 0
@@ -65,20 +65,20 @@ class TextScanner:
             self.beginning += piece[: BEGINNING - len(self.beginning)]
         self._tail = (self._tail + piece)[-LONGEST_KEPT * LAST_LINES :]
         whole, _, rest = (self._rest + piece).rpartition("\n")
-        # Of a line that does not end, the beginning will do.
+        # The beginning of a very long line is enough.
         self._rest = rest[:LONGEST_KEPT]
         if whole:
             self._lines(whole)
 
     def _unquoted(self, piece: str) -> int:
-        """How many line breaks are not in quotes: the cell of a table may have some."""
+        """Counts line breaks outside of quotes: cells of a table may contain line breaks."""
         parts = piece.split('"')
         outside = parts[self._quoted :: 2]
         self._quoted ^= len(parts) % 2 == 0
         return "".join(outside).count("\n")
 
     def _lines(self, lines: str) -> None:
-        """Whole ones."""
+        """Scans whole lines."""
         if self._may_be_log:
             self._count_levels(lines)
         missing = LINES_LOOKED_AT - len(self._looked_at)
@@ -115,12 +115,12 @@ class TextScanner:
 
     @property
     def lines(self) -> int:
-        """A line break at the end begins no line."""
+        """The number of lines; a line break at the end does not begin another one."""
         return self._newlines + 1 - self._ends
 
     @property
     def _ends(self) -> bool:
-        """Whether no line was begun after the last line break."""
+        """Whether the text ends with a line break or is empty."""
         return self._tail.endswith("\n") or not self.chars
 
     def _finish(self) -> None:
@@ -129,7 +129,7 @@ class TextScanner:
             self._lines(rest)
 
     def separator(self) -> str | None:
-        """Of a text that is a table, between its cells."""
+        """Returns the separator of the cells if the text is a table."""
         self._finish()
         return separator_of(self._filled()) if self._form() == "csv" else None
 
@@ -152,7 +152,7 @@ class TextScanner:
 
     def _details(self, form: str) -> dict[str, Any]:
         if form == "html":
-            if not self._title and not self._headings:  # all of it may be one line
+            if not self._title and not self._headings:  # the whole text may be one line
                 self._find_tags(self.beginning)
             told = {"title": self._title, "headings": self._headings}
             return {name: value for name, value in told.items() if value}
@@ -163,14 +163,14 @@ class TextScanner:
         return {"levels": self._levels} if form == "log" else {}
 
     def _row_count(self) -> int:
-        """Without the names. Where a quote is left open, they were no quotes."""
+        """Counts the rows without the header. After an unclosed quote, quotes count as plain characters."""
         return max(0, (self._newlines if self._quoted else self._rows) - self._ends)
 
     def _filled(self) -> list[str]:
         return [line for line in self._looked_at if line.strip()]
 
     def _form(self) -> str:
-        """binary, html, log, csv, markdown or plain, by its beginning and what was counted."""
+        """Returns binary, html, log, csv, markdown or plain."""
         if len(_UNREADABLE.findall(self.beginning)) * 50 > len(self.beginning):
             return "binary"
         if _HTML.match(self.beginning):
@@ -183,7 +183,7 @@ class TextScanner:
 
 
 def separator_in(body: Buffer) -> str | None:
-    """Of a text that its summary calls a table; None for every other."""
+    """Returns the separator of a text that its summary calls a table; None for any other text."""
     end = at = 0
     whole = bytes(body)
     for _ in range(LINES_LOOKED_AT):
@@ -192,7 +192,7 @@ def separator_in(body: Buffer) -> str | None:
         if not at:
             break
     reading = TextScanner()
-    # As much as a summary goes by: so many lines, and so many letters.
+    # Decide from the same lines and characters as a summary does.
     reading.feed(whole[: max(end, BEGINNING * 4)].decode("utf-8", "replace"))
     return reading.separator()
 

@@ -11,7 +11,7 @@ from ...wire.text import SUSPECT_OPEN as OPEN
 from .tables import LONGEST_WHOLE, cut
 
 ENDLESS = 2**62
-"""The size of what has no JSON: it is nested too deeply."""
+"""The size of a value that is nested too deeply to encode."""
 LONGEST_TEXT = 1_200
 LONGEST_TEXTS = (300, 80, 24)
 WIDEST = 8
@@ -19,20 +19,20 @@ NARROWEST = 3
 DEEPEST = 6
 MOST_MARKS = 8
 _MARK = re.compile(r"^<([\w.-]{6,90}+)(?: [^<>\n]{0,200}+)?>", re.MULTILINE)
-"""A line that may begin what is not to be trusted."""
+"""A line that may begin untrusted content."""
 _HEX = frozenset("0123456789abcdef")
 
 
 def size_of(value: Any) -> int:
-    """Of its JSON."""
+    """Returns the size of a value's JSON in bytes."""
     try:
         return len(msgspec.json.encode(value))
     except RecursionError:
         return ENDLESS
 
 
-def fit_items(items: Sequence[Any], room: int) -> list[Any]:
-    """As many as fit, whole; when not even the first does, what fits of it."""
+def whole_items(items: Sequence[Any], room: int) -> list[Any]:
+    """Returns the first items, as many as fit into a JSON list of `room` bytes."""
     shown: list[Any] = []
     left = room - len("[]")
     for item in items:
@@ -40,13 +40,19 @@ def fit_items(items: Sequence[Any], room: int) -> list[Any]:
         if left < 0:
             break
         shown.append(item)
+    return shown
+
+
+def fit_items(items: Sequence[Any], room: int) -> list[Any]:
+    """Returns `whole_items`, or a shortened first item if not even that one fits."""
+    shown = whole_items(items, room)
     if not shown and items:
         return [shorten(items[0], room - len("[]"))]
     return shown
 
 
 def excerpt(text: str, chars: int, room: int, more: str = "") -> str:
-    """Its beginning, with the marks closed that it opens. `more` says that it goes on."""
+    """Returns the beginning of a text, with its open marks closed. Appends `more` if the text is cut."""
     shown = _beginning(text, chars, room)
     if len(shown) == len(text):
         return shown
@@ -61,18 +67,18 @@ def excerpt(text: str, chars: int, room: int, more: str = "") -> str:
 
 
 def has_marks(text: str) -> bool:
-    """Whether parts of it are marked as not to be trusted."""
+    """Returns whether a text has parts marked as untrusted."""
     return OPEN in text or next(_names_in(text), None) is not None
 
 
 def _marks_in(text: str) -> list[str]:
-    """What closes each of them, that of the outermost last."""
+    """Returns the closing marks, the outermost last."""
     names = list(dict.fromkeys(_names_in(text)))[:MOST_MARKS]
     return [f"\n</{name}>" for name in reversed(names)]
 
 
 def _names_in(text: str) -> Iterator[str]:
-    """Those of marks: each says so, or ends in a number that the text's author could not know."""
+    """Yields the names of marks: they contain `untrusted`, or end in a random number."""
     for mark in _MARK.finditer(text):
         number = mark[1].rpartition("-")[2]
         if "untrusted" in mark[1] or (6 <= len(number) <= 32 and _HEX.issuperset(number)):
@@ -80,7 +86,7 @@ def _names_in(text: str) -> Iterator[str]:
 
 
 def _beginning(text: str, chars: int, room: int) -> str:
-    """The whole lines that fit; a line that is longer than all of that is cut at a word."""
+    """Returns the whole lines that fit; cuts at a word if the line is too long."""
     end = min(len(text), chars)
     while end and (size := size_of(text[:end])) > room:
         end = min(end - 1, max(0, end * room // size))
@@ -94,7 +100,7 @@ def _beginning(text: str, chars: int, room: int) -> str:
 
 
 def shorten(value: Any, room: int) -> Any:
-    """What fits of one value: texts cut, lists and objects thinned out; at the worst a word on it."""
+    """Reduces a value to `room` bytes: cuts texts, and drops items and members. At worst returns "…"."""
     if isinstance(value, str):
         return excerpt(value, LONGEST_TEXT, room, "…")
     for length in LONGEST_TEXTS:
@@ -133,7 +139,7 @@ DEEPEST_FIELDS = 100
 
 
 def select_fields(value: Any, fields: tuple[str, ...], depth: int = DEEPEST_FIELDS) -> Any:
-    """None when none of them is anywhere in it."""
+    """Returns the value with these fields alone; None if it has none of them."""
     if depth == 0:
         return None
     if isinstance(value, list):
@@ -171,7 +177,7 @@ def _pick(members: dict[str, Any], path: list[str], found: dict[str, Any]) -> No
 
 
 def _picked(items: list[Any], path: list[str]) -> list[Any] | None:
-    """Of each item what is at the path; nowhere else, or the work would double with each name of it."""
+    """Returns the value at the path in each item. Looks nowhere else: each name would double the work."""
     found: list[Any] = []
     whole = ".".join(path)
     for item in items:
@@ -187,7 +193,7 @@ def _picked(items: list[Any], path: list[str]) -> list[Any] | None:
 
 
 def _merged(old: Any, new: Any) -> Any:
-    """Two fields of one object, or of the objects of one list."""
+    """Merges two selections from the same object or list."""
     if isinstance(old, dict) and isinstance(new, dict):
         before, after = cast(dict[str, Any], old), cast(dict[str, Any], new)
         return {**before, **{name: _merged(before.get(name), item) for name, item in after.items()}}

@@ -1,8 +1,8 @@
 """A stored result as its preview shows it: one value, pages of it, and an index of where its items begin.
 
 Pages, expressions and SQL all see this form: records of a table, items of an envelope, lines of a text.
-An index keeps one position for every few kilobytes, so a page is read without reading what stands
-before it.
+An index keeps one position for every few kilobytes, so a page is read without reading the data before
+it.
 """
 
 import re
@@ -31,31 +31,31 @@ from ..formats.json_parts import (
 )
 from ..formats.tables import as_record, cut, names_in, records_of, rows_of, type_name
 from ..formats.texts import separator_in
-from ..formats.truncation import shorten, size_of
+from ..formats.truncation import shorten, size_of, whole_items
 
 FOLD = 1_000
-"""A longer line counts as several, so that all of it can be read."""
+"""Characters; a longer line is split into several, so that all of it can be read."""
 
 
 class ResultPage(Struct, frozen=True):
     kind: str
-    """`items`, `rows`, `lines`, `members`, or `value` for one that is shown at once."""
+    """`items`, `rows`, `lines`, `members`, or `value` for a single value."""
     shown: Any
     offset: int = 0
     count: int = 0
     """How many are shown."""
     total: int = 0
     cut: bool = False
-    """The only one shown is too big, and what fits of it is shown."""
+    """The only item shown was too big and is shortened."""
     at_least: bool = False
-    """There may be more than `total`: nobody counted on."""
+    """Counting stopped at `total`; there may be more."""
     note: str = ""
-    """On what a query found nothing."""
+    """Explains which parts of a query matched nothing."""
     path: str = ""
-    """Where it is in the whole."""
+    """Where the data is in the whole result."""
 
     def told(self, id: str) -> dict[str, Any]:
-        """As a model reads it, with where to go on."""
+        """Returns the page as a model reads it, with the offset of the next one."""
         beside = {"note": self.note, "path": self.path}
         named = {name: text for name, text in beside.items() if text}
         if self.kind == "value":
@@ -68,21 +68,15 @@ class ResultPage(Struct, frozen=True):
         if left:
             told["next_offset"] = self.offset + self.count
         if self.cut:
-            told["cut"] = "it is too big to be shown whole; ask for parts of it with 'query' or 'sql'"
+            told["cut"] = "too big to show in full; select parts of it with 'query' or 'sql'"
         return {**told, **named, self.kind: self.shown}
 
 
 def page_of_items(
     items: Sequence[Any], total: int, offset: int, room: int, kind: str = "items"
 ) -> ResultPage:
-    """`items`: those from `offset` on that are asked for; as many as fit, at least what fits of one."""
-    shown: list[Any] = []
-    left = room - len("[]")
-    for item in items:
-        left -= size_of(item) + len(",")
-        if left < 0:
-            break
-        shown.append(item)
+    """Shows as many of `items`, which begin at `offset`, as fit; if none fits, a shortened first one."""
+    shown = whole_items(items, room)
     if shown or not items:
         return ResultPage(kind, shown, offset, len(shown), total)
     return ResultPage(kind, [shorten(items[0], room)], offset, 1, total, cut=True)
@@ -118,7 +112,7 @@ def _page_of_members(members: dict[str, Any], offset: int, limit: int, room: int
 
 
 def fold_lines(text: str) -> list[str]:
-    """Its lines, long ones in several."""
+    """Splits a text into lines, and long lines into several."""
     lines = text.removesuffix("\n").split("\n")
     return [line[at : at + FOLD] for line in lines for at in range(0, max(1, len(line)), FOLD)]
 
@@ -133,11 +127,11 @@ class QueryFailedError(Exception):
 
 class StoredValue(Struct, frozen=True):
     root: Any
-    """What the preview shows the beginning of."""
+    """The data; the preview shows its beginning."""
     whole: Any
-    """All of it, with the root in its place."""
+    """The whole result, which contains the root."""
     path: tuple[str, ...] = ()
-    """From the whole to the root."""
+    """The names that lead from the whole to the root."""
 
 
 def load_value(path: Path, json: bool) -> StoredValue:
@@ -163,7 +157,7 @@ def _json_value(body: bytes) -> StoredValue:
     try:
         whole = value_of(body)
     except ValueError as error:
-        raise QueryFailedError(f"It cannot be read as JSON: {str(error)[:200]}") from None
+        raise QueryFailedError(f"The result cannot be read as JSON: {str(error)[:200]}") from None
     root = whole
     for name in inside.path:
         root = root[name]
@@ -173,7 +167,7 @@ def _json_value(body: bytes) -> StoredValue:
 
 
 def describe_value(value: Any) -> str:
-    """What a value looks like, in a few words: of what kind it is, how many there are, and their names."""
+    """Describes a value in a few words: its kind, its size, and the names of its fields."""
     if isinstance(value, dict):
         return f"an object with {_names(cast(dict[str, Any], value))}"
     if not isinstance(value, list):
@@ -202,7 +196,7 @@ def _names(members: dict[str, Any]) -> str:
 
 
 SPAN = 4096
-"""Bytes between two places that are kept; a longer item has one of its own."""
+"""Bytes between two positions of an index; a longer item has its own."""
 MOST_KEPT = 4_000_000
 _BETWEEN = re.compile(rb"[ \t\r\n,]*+")
 _CELL = rb'(?:"[^"]*+(?:""[^"]*+)*"|[^"\r\nSEP]*+)'
@@ -211,16 +205,17 @@ _LONG = re.compile(rb"^[^\n]{%d}" % (FOLD + 1), re.MULTILINE)
 
 
 class PositionIndex(Struct, frozen=True):
-    """`starts` are places, the last where all of it ends; `before` says how many items come before each."""
+    """Positions in a file. `starts` are byte offsets, the last one the end of the data; `before` counts the
+    items before each."""
 
     kind: str
-    """`items`, `lines`, `records` for lines of JSON, `rows` for those of a table in a text; or `value`, which
-    has no places and has to be read as a whole."""
+    """`items`, `lines`, `records` for lines of JSON, `rows` for a table in a text; or `value`, which has no
+    positions and must be read as a whole."""
     starts: bytes = b""
     before: bytes = b""
     path: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    """Of a table, whose items are rows."""
+    """The column names, if the items are rows of a table."""
     separator: str = ""
 
     @property
@@ -228,7 +223,7 @@ class PositionIndex(Struct, frozen=True):
         return _numbers(self.before)[-1] if self.before else 0
 
     def span(self, offset: int, count: int) -> tuple[int, int, int]:
-        """The bytes that have all of these, and how many others come first in them."""
+        """Returns start and end of bytes that contain these items, and how many other items come first."""
         starts, before = _numbers(self.starts), _numbers(self.before)
         first = max(0, bisect_right(before, offset) - 1)
         last = bisect_left(before, offset + count)
@@ -236,12 +231,12 @@ class PositionIndex(Struct, frozen=True):
 
 
 def _numbers(packed: bytes) -> memoryview:
-    """As they go from process to process."""
+    """Unpacks numbers; they are sent between processes as bytes."""
     return memoryview(packed).cast("Q")
 
 
 class _Positions:
-    """Those worth keeping, of all that are found."""
+    """Collects positions, and keeps one for each span."""
 
     def __init__(self) -> None:
         self.starts, self.before = array("Q"), array("Q")
@@ -254,7 +249,7 @@ class _Positions:
         self.count += 1
 
     def add_many(self, start: int, count: int) -> None:
-        """So many of them, within a span."""
+        """Adds items that are within one span."""
         self.starts.append(start)
         self.before.append(self.count)
         self.count += count
@@ -266,7 +261,7 @@ class _Positions:
 
 
 def index_file(path: Path, json: bool) -> PositionIndex:
-    """Reads all of it."""
+    """Indexes a file; reads all of it."""
     body = path.read_bytes()
     return _index_json(body) if json and is_json(body) else _index_text(body)
 
@@ -298,7 +293,7 @@ def _item_positions(inner: Buffer, base: int) -> tuple[bytes, bytes] | None:
 
 
 def _add_items(places: _Positions, body: Buffer, at: int, parts: Sequence[Raw], base: int) -> int:
-    """Also returns where the last item ends."""
+    """Adds items; returns where the last one ends."""
     for part in parts:
         at = _skipped(body, at)
         size = len(memoryview(part))
@@ -327,7 +322,7 @@ def _index_text(body: bytes) -> PositionIndex:
 
 
 def _index_rows(body: bytes, separator: str) -> PositionIndex:
-    """A row may have several lines. One that is quoted in no regular way makes all of it a `value`."""
+    """Indexes a table. A row may have several lines. A row with irregular quotes makes it a `value`."""
     places = _Positions()
     row = re.compile(_ROW.replace(b"SEP", separator.encode()))
     names: tuple[str, ...] = ()
@@ -347,13 +342,13 @@ def _index_rows(body: bytes, separator: str) -> PositionIndex:
 
 
 def _index_lines(body: bytes) -> _Positions:
-    """A long one counts as several."""
+    """Indexes lines; a long line counts as several."""
     places = _Positions()
     at = 0
     while at < len(body):
         long = _LONG.search(body, at)
         end = len(body) if long is None else long.start()
-        while at < end:  # of short ones only their number matters
+        while at < end:  # short lines only need to be counted
             stop = body.rfind(b"\n", at, min(at + SPAN, end)) + 1 or end
             places.add_many(at, max(1, body.count(b"\n", at, stop) + (body[stop - 1] != 0x0A)))
             at = stop
@@ -366,7 +361,7 @@ def _index_lines(body: bytes) -> _Positions:
 
 
 def _folds(body: bytes, at: int, end: int) -> Iterator[int]:
-    """Where the pieces of a long line begin."""
+    """Yields where the pieces of a long line begin."""
     yield at
     while end - at > FOLD + 1:
         at += _letters_up_to(body, at, FOLD)
@@ -374,7 +369,7 @@ def _folds(body: bytes, at: int, end: int) -> Iterator[int]:
 
 
 def split_lines(body: bytes) -> list[str]:
-    """Those of a part that begins and ends where lines do."""
+    """Splits bytes that begin and end at line boundaries into lines."""
     starts: list[int] = []
     at = 0
     while at < len(body):
@@ -386,7 +381,7 @@ def split_lines(body: bytes) -> list[str]:
 
 
 def _letters_up_to(body: Buffer, at: int, most: int) -> int:
-    """How many bytes of whole letters there are, from a place on."""
+    """Returns how many of the next `most` bytes are whole characters."""
     end = at + most
     while end > at + most - 4 and end < len(body) and body[end] & 0xC0 == 0x80:
         end -= 1
@@ -394,7 +389,7 @@ def _letters_up_to(body: Buffer, at: int, most: int) -> int:
 
 
 class IndexCache:
-    """The latest, bounded by how many places they have in all."""
+    """Keeps the indexes used last, bounded by their total number of positions."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, PositionIndex] = OrderedDict()

@@ -1,4 +1,4 @@
-"""JMESPath over a stored value. Runs in the worker; the expression comes from a stranger.
+"""JMESPath over a stored value. Runs in the worker; the expression is untrusted.
 
 JMESPath answers null for anything that is missing, and counts and sums of nothing look like real
 numbers. So an answer carries a note if a name, an index or a comparison matched nothing at all.
@@ -16,7 +16,7 @@ from .content import QueryFailedError, StoredValue, describe_value
 LONGEST_TOLD = 200
 MOST_NOTES = 3
 Node = Any
-"""Of the tree of an expression, as its parser makes it."""
+"""A node of a parsed expression."""
 
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 _ORDER = frozenset({"lt", "lte", "gt", "gte"})
@@ -24,7 +24,7 @@ _SAME = {"integer": "number"}
 
 
 def evaluate(text: str, value: StoredValue) -> tuple[Any, str]:
-    """What it finds, and a note on what it did not."""
+    """Returns the result of an expression, and a note on its parts that matched nothing."""
     try:
         expression: Any = jmespath.compile(text)
     except JMESPathError as error:
@@ -44,7 +44,7 @@ def evaluate(text: str, value: StoredValue) -> tuple[Any, str]:
 
 
 class _Interpreter(TreeInterpreter):
-    """Remembers of each part of an expression on what it failed first, and whether it ever fitted."""
+    """Records for each part of an expression where it failed first, and whether it ever matched."""
 
     def __init__(self, value: StoredValue) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class _Interpreter(TreeInterpreter):
         return None
 
     def _place_of(self, name: str, value: Any) -> dict[str, Any] | None:
-        """Where it is. What is around the root has its own names, as the server sent them."""
+        """Returns the object that has a name: the value, or for the root the objects around it."""
         if isinstance(value, dict) and name in value:
             return cast(dict[str, Any], value)
         if value is not self._value.root:
@@ -162,7 +162,7 @@ def _literal(value: Any) -> Node:
 
 
 def _with_base(node: Node, base: Any) -> Node:
-    """With its first child answered already."""
+    """Returns a node whose first child is replaced by its value."""
     return {**node, "children": [_literal(base), *node["children"][1:]]}
 
 
@@ -180,7 +180,7 @@ def _shown(value: Any) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Without the value at fault, which may be all of the data."""
+    """Describes an error without quoting the value, which may be all of the data."""
     if isinstance(error, JMESPathTypeError):
         wanted = " or ".join(kind.replace("array-", "array of ") for kind in error.expected_types)
         return f"{error.function_name}() wants {wanted}, and got {describe_value(error.current_value)}"

@@ -37,7 +37,7 @@ ReadMode = Literal["page", "query", "sql"]
 
 
 class ReadResultError(Exception):
-    """What was asked makes no sense; the message says what would, and a model reads it."""
+    """A request cannot be answered; the message is for the model and says what to do."""
 
 
 class ReadRequest(Struct, frozen=True):
@@ -52,9 +52,7 @@ class ReadRequest(Struct, frozen=True):
 def parse_read_request(arguments: dict[str, Any]) -> ReadRequest:
     unknown = set(arguments) - {"id", "offset", "limit", "query", "sql"}
     if unknown:
-        raise ReadResultError(
-            f"unknown argument {min(unknown)!r}; known are id, offset, limit, query and sql"
-        )
+        raise ReadResultError(f"unknown argument {min(unknown)!r}; known: id, offset, limit, query and sql")
     id = arguments.get("id")
     if not isinstance(id, str) or not id:
         raise ReadResultError("'id' is missing: it is in the 'storage' of a truncated result")
@@ -75,7 +73,7 @@ def _text(arguments: dict[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ReadResultError(f"{name!r} must be a text that is not empty")
     if not _can_be_written(value):
-        raise ReadResultError(f"{name!r} has half of a letter in it")
+        raise ReadResultError(f"{name!r} contains half of a surrogate pair")
     if len(value) > LONGEST_QUERY:
         raise ReadResultError(f"{name!r} is over {LONGEST_QUERY} characters")
     return value
@@ -101,18 +99,18 @@ def _number(arguments: dict[str, Any], name: str, least: int, most: int) -> int 
 logger = logging.getLogger("toolyard.results")
 
 AROUND = 400
-"""Bytes of an answer that are not the part itself."""
+"""Bytes of an answer besides the page itself."""
 WORTH_READING = 8
-"""So many times what there is room for: white space between items takes some of it."""
+"""How many times the room to read from the file: it also holds white space between items."""
 LONGEST_READ = 2**20
 IN_A_THREAD = 2**20
-"""A longer result is looked through by a worker, which has a limit and can be ended, and whose start takes
-50 ms. So much takes 10 ms in a thread, or 300 where every few bytes are an item."""
+"""Bytes; a longer result is indexed by a worker, which has limits and can be killed but starts in 50 ms. A
+result of this size takes 10 ms in a thread, or 300 ms with very short items."""
 
 PROCESSES = 3
-"""Each may take as much memory as a query may have."""
+"""Worker processes; each may use the memory of one query."""
 MOST_WAITING = 16
-"""Queries of one tenant."""
+"""Waiting queries of one tenant."""
 LONGEST_ANSWER = 16 * 2**20
 
 
@@ -130,8 +128,10 @@ class ResultReader:
         limits = Limits(max_bytes=settings.max_bytes)
         self._room = limits.answer_bytes - AROUND
 
-    async def read(self, tenant: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The answer; Wrong with what its reader should know."""
+    async def read(
+        self, tenant: str, arguments: dict[str, Any], permits: Callable[[str], bool] = lambda tool: True
+    ) -> dict[str, Any]:
+        """Returns the answer. Raises ReadResultError with a message for the model."""
         request = parse_read_request(arguments)
         if request.way == "sql" and find_spec("duckdb") is None:
             raise ReadResultError(
@@ -139,9 +139,12 @@ class ResultReader:
             )
         try:
             reading = await self._store.open(tenant, request.id)
+            unknown = ReadResultError(f"No result {request.id[:40]!r}: it has expired or never existed")
             if reading is None:
-                raise ReadResultError(f"No result {request.id[:40]!r}: it has expired, or never was")
+                raise unknown
             try:
+                if not permits(reading.artifact.tool):
+                    raise unknown
                 return await self._answer(tenant, request, reading)
             finally:
                 await reading.close()
@@ -212,16 +215,14 @@ class ResultReader:
             )
         except TooManyWaitingError as error:
             raise ReadResultError(
-                f"{error.count} queries of yours are waiting already; ask again when some are answered"
+                f"{error.count} of your queries are waiting already; try again when some are done"
             ) from None
         except WaitedTooLongError:
-            raise ReadResultError("Other queries are running and take long; ask again in a moment") from None
+            raise ReadResultError("Other queries are still running; try again in a moment") from None
         except WorkerTimeoutError:
-            raise ReadResultError(f"It took more than {seconds:g} s; ask for less, or for a part") from None
+            raise ReadResultError(f"It took more than {seconds:g} s; ask for less") from None
         except WorkerDiedError:
-            raise ReadResultError(
-                "The query took more memory than it may, or ended the process it ran in"
-            ) from None
+            raise ReadResultError("The query used too much memory, or crashed its process") from None
         except WorkerStartError as error:
             logger.warning("no process can be started for queries: %s", error)
             raise ReadResultError("Queries cannot be run now: no process can be started for them") from None
@@ -242,11 +243,11 @@ def _is_json(reading: ArtifactReader) -> bool:
 
 
 def _items(body: bytes, index: PositionIndex) -> list[Any]:
-    """Of a part of a list, with the comma behind it."""
+    """Decodes a part of a list, which may end with a comma."""
     part = b"[" + body.rstrip(b" \t\r\n,") + b"]"
     try:
         found = cast(list[Any], value_of(part))
-    except ValueError:  # one of them cannot be decoded
+    except ValueError:  # one item cannot be decoded
         items = items_of(part)
         found = [] if items is None else [decode_or_excerpt(raw) for raw in items.parts]
     return [as_record(index.columns, item) for item in found]

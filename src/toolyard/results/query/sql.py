@@ -55,7 +55,7 @@ def _load_lines(connection: Any, path: Path, lines: Sequence[Raw]) -> None:
 
     try:
         _read(connection, path, "newline_delimited", _longest(lines))
-    except duckdb.InvalidInputException:  # some are broken
+    except duckdb.InvalidInputException:  # some lines are broken
         _rewrite(connection, map(_line_record, lines))
 
 
@@ -72,7 +72,7 @@ def _load_json(connection: Any, path: Path, body: bytes) -> None:
         return
     items = all_items_of(inner)
     if not items:
-        raise QueryFailedError("It is an empty list: there is nothing to ask for")
+        raise QueryFailedError("The result is an empty list: there is nothing to select")
     if inside.columns:
         _rewrite(connection, (_row_record(inside.columns, part) for part in items))
     elif not all(first_byte(memoryview(part)) == OBJECT for part in items):
@@ -91,7 +91,7 @@ def _longest(items: Sequence[Raw]) -> int:
 
 
 def _row_record(columns: Sequence[str], row: Raw) -> bytes:
-    """A row of a table as a record."""
+    """Encodes a row of a table as a record."""
     value = as_record(columns, decode_line(row))
     return msgspec.json.encode(value if isinstance(value, dict) else {"value": value})
 
@@ -102,7 +102,7 @@ def _value_record(part: Raw) -> bytes:
 
 
 def _load_text(connection: Any, body: bytes) -> None:
-    """DuckDB has a reader of tables, which takes other things for numbers than expressions and pages do."""
+    """Does not use DuckDB's CSV reader, which takes other cells for numbers than expressions and pages do."""
     text = body.decode("utf-8", "replace")
     separator = separator_in(body)
     if separator is not None:
@@ -125,7 +125,7 @@ def _rewrite(connection: Any, records: Iterator[bytes]) -> None:
 
 @contextmanager
 def _temporary() -> Generator[tuple[IO[bytes], Path]]:
-    """A file, and where DuckDB finds it. On Linux it has no name, so that it ends with a killed worker."""
+    """Yields a temporary file and its path. On Linux it has no name, so it vanishes with a killed worker."""
     if sys.platform == "linux":
         with tempfile.TemporaryFile("wb") as file:
             yield file, Path(f"/proc/self/fd/{file.fileno()}")
@@ -135,14 +135,14 @@ def _temporary() -> Generator[tuple[IO[bytes], Path]]:
 
 
 def _read(connection: Any, path: Path, form: str, longest: int) -> None:
-    # It sets aside a multiple of the largest object there may be.
+    # DuckDB allocates a multiple of the largest object size.
     connection.execute(_READ_JSON, [str(path), form, max(SHORTEST_BUFFER, longest + 1024)])
 
 
 AT_A_TIME = 1_000
 MOST_COUNTED = 100_000
 LONGEST_TOLD = 1_000
-NO_FORM = "The SQL gives values that JSON has no form for; ask for text: CAST(… AS VARCHAR)"
+NO_FORM = "The SQL returns values that JSON cannot express; convert them: CAST(… AS VARCHAR)"
 
 _READ_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _SOURCES = frozenset(
@@ -152,10 +152,10 @@ _SOURCES = frozenset(
         *("pragma_table_info", "duckdb_columns", "duckdb_functions", "duckdb_types", "duckdb_keywords"),
     }
 )
-"""Table functions that read neither files nor the state of the process, and change none."""
+"""Table functions that neither read nor change files or the state of the process."""
 _SCHEMAS = frozenset({"", "main", "memory"})
 
-# Python's values of all other types come by way of packages that few have, or are no JSON.
+# Values of other types need optional packages in Python, or have no JSON form.
 _DIRECT = re.compile(
     r'(?:BOOLEAN|U?(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|VARCHAR|DATE|TIME|UUID|"NULL"'
     r"|TIMESTAMP(?:_M?S)?|DECIMAL\(\d++,\d++\))"
@@ -164,14 +164,14 @@ _PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]++/)+[\w.@+-]*+")
 
 
 class ResultDatabase:
-    """The result that was asked for last stays loaded: who asks once asks again."""
+    """Keeps the last result loaded, because queries often follow one another."""
 
     def __init__(self) -> None:
         self._loaded: tuple[Path, int] | None = None
         self._connection: Any = None
 
     def select(self, path: Path, json: bool, text: str, memory: int) -> "Selection":
-        """Close it when it is read; errors of that are for `failure`."""
+        """Runs a statement. The caller closes the selection, and passes errors of reading it to `failure`."""
         import duckdb
 
         try:
@@ -194,17 +194,17 @@ class ResultDatabase:
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error:
-            # What it says names the file that we read, which is nobody's business.
+            # DuckDB's message names our file, which stays private.
             raise QueryFailedError(
-                "It cannot be read as a table; read it by pages or with a JMESPath query"
+                "The result cannot be read as a table; read it by pages or with a JMESPath query"
             ) from None
-        # From here on it sees nothing but the table.
+        # From here on SQL can access only the table.
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
         self._loaded = (path, memory)
 
     def failure(self, error: Exception, text: str, memory: int) -> QueryFailedError:
-        """What the author of a statement may know of an error."""
+        """Converts an error to one for the author of the statement, without internals."""
         import duckdb
 
         if isinstance(error, duckdb.OutOfMemoryException):
@@ -214,12 +214,12 @@ class ResultDatabase:
             )
         if isinstance(error, duckdb.FatalException | duckdb.InternalException):
             self.close()
-            return QueryFailedError("The SQL cannot be run: DuckDB fails on it; put it in another way")
+            return QueryFailedError("The SQL cannot be run: DuckDB fails on it; rephrase it")
         told = _without_internals(str(error), text)
         if "disabled by configuration" in told:
             told = "files and addresses cannot be read, only the table `result`"
         if "read-only mode" in told:
-            told = "a stored result is for reading"
+            told = "a stored result is read-only"
         return QueryFailedError(f"The SQL cannot be run: {told}")
 
     def close(self) -> None:
@@ -230,7 +230,7 @@ class ResultDatabase:
 
 
 def _without_internals(told: str, statement: str) -> str:
-    """An error without traces of programs and without paths, unless the statement itself has them."""
+    """Removes stack traces, and paths that are not in the statement itself."""
     for mark in ("Traceback (most recent call last)", "Stack Trace"):
         told = told.partition(mark)[0]
     told = _PATH.sub(lambda found: found[0] if found[0] in statement else "…", told)
@@ -241,7 +241,7 @@ def _settings(memory: int) -> dict[str, Any]:
     return {
         "threads": 1,
         "memory_limit": f"{max(1, memory // 2**20)}MiB",
-        # No folder at all: a size of nothing means no limit, and what a killed query spilt stays for ever.
+        # Never spill to disk: a size of 0 means no limit, and files of a killed query would remain.
         "temp_directory": "",
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -255,14 +255,14 @@ def _check_kind(text: str) -> None:
 
     statements = duckdb.extract_statements(text)
     if len(statements) != 1:
-        raise QueryFailedError(f"One statement at a time: this has {len(statements)}")
+        raise QueryFailedError(f"Only one statement is allowed, not {len(statements)}")
     if statements[0].type != duckdb.StatementType.SELECT:
         kind = str(statements[0].type).rpartition(".")[2]
-        raise QueryFailedError(f"Only SELECT can be run, not {kind}: a stored result is for reading")
+        raise QueryFailedError(f"Only SELECT can be run, not {kind}: a stored result is read-only")
 
 
 def _check_tree(connection: Any, text: str) -> None:
-    """A SELECT may have other statements inside, and ask for more than the table."""
+    """Rejects a SELECT that contains other statements or reads more than the table."""
     with closing(connection.cursor()) as cursor:
         (found,) = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchone()
     tree = json.loads(found)
@@ -274,7 +274,7 @@ def _check_tree(connection: Any, text: str) -> None:
         kind = str(node.get("type", ""))
         if kind.endswith("_NODE") and kind not in _READ_NODES:
             shown = kind.removesuffix("_NODE").removesuffix("_QUERY")
-            raise QueryFailedError(f"Only SELECT can be run, not {shown}: a stored result is for reading")
+            raise QueryFailedError(f"Only SELECT can be run, not {shown}: a stored result is read-only")
         if kind == "TABLE_FUNCTION":
             _check_function(node["function"]["qualified_name"]["path"])
         if kind == "BASE_TABLE":
@@ -282,7 +282,7 @@ def _check_tree(connection: Any, text: str) -> None:
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every object in it, without recursion: a statement may be nested deeply."""
+    """Yields every object in a tree, without recursion: a statement may be nested deeply."""
     waiting: list[Any] = [tree]
     while waiting:
         node = waiting.pop()
@@ -297,7 +297,7 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 def _check_function(path: list[str]) -> None:
     if path[-1].lower() not in _SOURCES:
         raise QueryFailedError(
-            f"The SQL cannot be run: {path[-1][:60]}() is not there:"
+            f"The SQL cannot be run: {path[-1][:60]}() is not available:"
             " files and addresses cannot be read, only the table `result`"
         )
 
@@ -315,7 +315,7 @@ def _check_table(path: list[str], named: set[str]) -> None:
 
 
 class Selection:
-    """What a SELECT gives, row by row."""
+    """The rows of a SELECT."""
 
     def __init__(self, connection: Any, text: str) -> None:
         self._connection = connection
@@ -329,7 +329,7 @@ class Selection:
             raise
 
     def _run(self, text: str) -> Any:
-        """In a transaction of its own, which ends with the cursor and leaves nothing behind."""
+        """Runs a statement in its own read-only transaction, which ends with the cursor."""
         cursor = self._connection.cursor()
         self._cursors.append(cursor)
         cursor.execute("BEGIN TRANSACTION READ ONLY")
@@ -344,7 +344,7 @@ class Selection:
 
         try:
             columns = self._run(f"DESCRIBE\n{self._whole}").fetchall()
-        except duckdb.Error:  # it is no query that has a description; if it is wrong, it says so itself
+        except duckdb.Error:  # cannot be described; if it is invalid, running it raises an error
             return self._as_it_is(text)
         self._names = distinct([column[0] for column in columns])
         self._encoded = [_DIRECT.fullmatch(column[1]) is None for column in columns]
@@ -352,7 +352,7 @@ class Selection:
             return self._run(text)
         try:
             return self._run(self._as_json())
-        except duckdb.ParserException:  # it has something behind its end
+        except duckdb.ParserException:  # it cannot be a subquery
             raise QueryFailedError(NO_FORM) from None
 
     def _as_it_is(self, text: str) -> Any:
@@ -364,7 +364,7 @@ class Selection:
         return found
 
     def _as_json(self) -> str:
-        """What has no plain form is made JSON by DuckDB, in which everything has one."""
+        """Lets DuckDB convert values of other types to JSON."""
         names = [f"c{at}" for at in range(len(self._names))]
         pairs = zip(names, self._encoded, strict=True)
         shown = [f"to_json({name})" if encoded else name for name, encoded in pairs]
@@ -394,19 +394,19 @@ class Selection:
         return passed
 
     def _counted(self, so_far: int) -> tuple[int, bool]:
-        """How many rows there are in all, and whether that is certain. Counting leaves the values alone."""
+        """Returns the total number of rows, and whether it is exact. Counting computes no values."""
         import duckdb
 
         try:
             found = self._run(f"SELECT count(*) FROM (\n{self._whole}\n)").fetchone()
             return int(found[0]), True
-        except (duckdb.ParserException, duckdb.BinderException):  # it cannot stand inside another one
+        except (duckdb.ParserException, duckdb.BinderException):  # it cannot be a subquery
             more = self._passed(MOST_COUNTED)
             return so_far + more, more < MOST_COUNTED
 
 
 def _decoded(text: str) -> Any:
-    """DuckDB's JSON, which has numbers that are none, and whatever was called JSON by a statement."""
+    """Decodes DuckDB's JSON, which may have NaN, or any text that a statement cast to JSON."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -418,7 +418,7 @@ def _decoded(text: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no form for is told as text."""
+    """Converts values that JSON cannot express to text."""
     if isinstance(value, float) and value - value != 0:
         return str(value)
     if isinstance(value, list | tuple):

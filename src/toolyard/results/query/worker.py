@@ -1,8 +1,8 @@
 """`python -m toolyard.results.query.worker`: runs queries over stored results in a process of its own.
 
-Queries and results come from strangers, and either may take all the time and memory there is. This
-process has limits on both, sees one file at a time, and is killed from outside when it takes too long.
-Of the kind `sql` it has DuckDB; of the kind `values` it has the memory that DuckDB would take.
+Queries and results are untrusted, and either may use up all time and memory. This process has limits on
+both, reads one file at a time, and is killed by its parent if it takes too long. A worker of kind `sql`
+has DuckDB; one of kind `values` does without, and needs less memory.
 """
 
 import errno
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from .sql import ResultDatabase
 
 SPARE, SPARE_FOR_SQL = 64 * 2**20, 512 * 2**20
-"""Beyond the memory that a query may have: DuckDB sets some aside, and dies where it gets none. It also
-reserves more than a gigabyte of addresses that it never uses, so it is not those that are limited."""
+"""Memory beyond that of a query: DuckDB allocates some in advance, and crashes without it. It also reserves
+over a gigabyte of addresses that it never uses, so the limit is not on the address space."""
 LARGEST_FILE = 2**30
-"""A result that DuckDB cannot read as it is gets written anew for it, with a name at each value."""
+"""Bytes; a result that DuckDB cannot read directly is rewritten to a file, with a name for each value."""
 LONGEST_PATH = 100
 LONGEST_NOTE = 600
 
 
 class QueryRequest(Struct, frozen=True):
     way: str
-    """`page`, `query`, `sql`, or `index` for where the items are."""
+    """`page`, `query`, `sql`, or `index` for the positions of the items."""
     path: str
     json: bool
     text: str
@@ -44,7 +44,7 @@ class QueryRequest(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """Of the worker that may answer it."""
+        """The kind of worker that can answer it."""
         return "sql" if self.way == "sql" else "values"
 
 
@@ -55,7 +55,7 @@ class QueryAnswer(Struct, frozen=True):
 
 
 class QueryWorker:
-    """What one process has from one request to the next."""
+    """The state of a worker process between requests."""
 
     def __init__(self, database: "ResultDatabase | None") -> None:
         self._database = database
@@ -66,7 +66,7 @@ class QueryWorker:
         try:
             return msgspec.json.encode(found)
         except (TypeError, UnicodeEncodeError, RecursionError):
-            return msgspec.json.encode(QueryAnswer(failed="What it gives is not a value that can be shown"))
+            return msgspec.json.encode(QueryAnswer(failed="The query returns a value that cannot be shown"))
 
     def _answer(self, request: QueryRequest) -> QueryAnswer:
         try:
@@ -77,17 +77,17 @@ class QueryWorker:
         except QueryFailedError as error:
             return QueryAnswer(failed=str(error))
         except RecursionError:
-            return QueryAnswer(failed="It is nested too deeply to be asked")
+            return QueryAnswer(failed="The result is nested too deeply to be queried")
         except OSError as error:
             if error.errno == errno.EFBIG:
-                return QueryAnswer(failed="It is too long to be read as a table; read it by pages")
+                return QueryAnswer(failed="The result is too long to be read as a table; read it by pages")
             return QueryAnswer(failed="The stored result cannot be read now")
         except MemoryError:
-            pass  # what took it is let go of with the error, and an answer takes some too
-        except Exception:  # whatever it is, its words are for nobody outside
-            return QueryAnswer(failed="The query cannot be answered, for a reason that was not foreseen")
+            pass  # answer after the block: leaving it frees the memory
+        except Exception:  # its message may have private details
+            return QueryAnswer(failed="The query failed with an unexpected error")
         most = request.memory // 2**20
-        return QueryAnswer(failed=f"It needs more than the {most} MiB that a query may take")
+        return QueryAnswer(failed=f"The query needs more than the {most} MiB that a query may take")
 
     def _part(self, request: QueryRequest) -> ResultPage:
         path = Path(request.path)
@@ -97,7 +97,7 @@ class QueryWorker:
         note = ""
         found = value.root
         if request.way == "query":
-            from .expressions import evaluate  # 15 ms of CPU, in a process that mostly needs something else
+            from .expressions import evaluate  # 15 ms of CPU, not needed for pages
 
             found, note = evaluate(request.text, value)
         note = cut(note, LONGEST_NOTE)
@@ -118,10 +118,10 @@ class QueryWorker:
             found.close()
 
     def _limit(self, request: QueryRequest) -> None:
-        """By what was taken in the beginning, so that nobody gets more for having taken much before."""
+        """Limits the memory beyond what the process used at its start, whatever it uses now."""
         self._taken = self._taken or memory_used()
         spare = SPARE_FOR_SQL if request.way == "sql" else SPARE
-        if request.way == "index":  # of a long one pages can be had, though nothing can be asked of it
+        if request.way == "index":  # even a result too long for queries has pages
             spare += Path(request.path).stat().st_size
         limit_memory(request.memory + spare, beyond=self._taken)
 
@@ -130,7 +130,7 @@ def main(kind: str) -> None:
     restrict_process(LARGEST_FILE)
     database = None
     if kind == "sql":
-        # 100 ms of CPU: before the first request, whose time it would take.
+        # 100 ms of CPU, spent before the first request.
 
         from .sql import ResultDatabase
 

@@ -38,15 +38,19 @@ class ComposioSession(Struct, frozen=True):
     ttl: float | None = None
 
 
-class FoundToolRecord(Struct, frozen=True):
-    """A tool in the result of a search."""
+class ToolRecord(Struct, frozen=True):
+    """A tool in a list or in the result of a search. The tool router's search has no name, auth and tags."""
 
     slug: str
     toolkit: str
+    name: str = ""
     description: str = ""
     input_schema: dict[str, Any] | None = None
     output_schema: dict[str, Any] | None = None
+    no_auth: bool = False
+    tags: tuple[str, ...] = ()
     primary: bool = False
+    """Whether a search recommends it."""
 
 
 class AppAccount(Struct, frozen=True):
@@ -66,23 +70,10 @@ class AppAccount(Struct, frozen=True):
 class ComposioAnswer(Struct, frozen=True):
     """The result of a search: the tools for each query, best first."""
 
-    tools: tuple[tuple[FoundToolRecord, ...], ...]
+    tools: tuple[tuple[ToolRecord, ...], ...]
     accounts: dict[str, AppAccount] = {}
     """Keyed by app."""
     guidance: tuple[str, ...] = ()
-
-
-class ToolRecord(Struct, frozen=True):
-    """A tool in the list of all tools."""
-
-    slug: str
-    toolkit: str
-    name: str = ""
-    description: str = ""
-    input_schema: dict[str, Any] | None = None
-    output_schema: dict[str, Any] | None = None
-    no_auth: bool = False
-    tags: tuple[str, ...] = ()
 
 
 class Toolkit(Struct, frozen=True):

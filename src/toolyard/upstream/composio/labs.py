@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ..errors import InvalidReplyError
 from . import replies
@@ -19,7 +20,6 @@ from .api import (
     ComposioRefusedError,
     ComposioSession,
     ExecutedTool,
-    FoundToolRecord,
     ToolRecord,
 )
 from .rest import JsonApi, ListsClient, gather, path, rank_by_words
@@ -68,12 +68,12 @@ class LabsClient(ListsClient):
 
     async def _tools_for(
         self, slugs: Sequence[str], query: ComposioQuery, limit: int
-    ) -> tuple[FoundToolRecord, ...]:
+    ) -> tuple[ToolRecord, ...]:
         """Return the best tools of the apps found, those of the best app first."""
         lists = await gather([self.tools_of(slug, TOOLS_READ) for slug in slugs[:APPS_PER_QUERY]])
         ranked = [rank_by_words(tools, _text, query.use_case, limit) or tools for tools in lists]
         found = [tool for tools in ranked for tool in tools]
-        return tuple(_found(tool, number == 0) for number, tool in enumerate(found[:limit]))
+        return tuple(replace(tool, primary=number == 0) for number, tool in enumerate(found[:limit]))
 
     # Execution
 
@@ -157,9 +157,3 @@ def _slugs(group: Sequence[dict[str, Any]]) -> list[str]:
 
 def _text(tool: ToolRecord) -> str:
     return f"{tool.slug} {tool.name} {tool.description}"
-
-
-def _found(tool: ToolRecord, primary: bool) -> FoundToolRecord:
-    return FoundToolRecord(
-        tool.slug, tool.toolkit, tool.description, tool.input_schema, tool.output_schema, primary
-    )

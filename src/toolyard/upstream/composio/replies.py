@@ -16,7 +16,6 @@ from .api import (
     ComposioAnswer,
     ComposioSession,
     ExecutedTool,
-    FoundToolRecord,
     Toolkit,
     ToolRecord,
 )
@@ -98,20 +97,20 @@ def answer(reply: dict[str, Any], count: int) -> ComposioAnswer:
     return ComposioAnswer(tools, {one.toolkit: one for one in statuses if one.toolkit}, guidance)
 
 
-def _tools(row: dict[str, Any], schemas: Mapping[str, dict[str, Any]]) -> tuple[FoundToolRecord, ...]:
+def _tools(row: dict[str, Any], schemas: Mapping[str, dict[str, Any]]) -> tuple[ToolRecord, ...]:
     primary = texts(row.get("primary_tool_slugs")) or texts(row.get("main_tool_slugs"))
     slugs = dict.fromkeys((*primary, *texts(row.get("related_tool_slugs"))))
     return tuple(_found(slug, schemas.get(slug, {}), slug in primary) for slug in slugs)
 
 
-def _found(slug: str, details: dict[str, Any], primary: bool) -> FoundToolRecord:
-    return FoundToolRecord(
+def _found(slug: str, details: dict[str, Any], primary: bool) -> ToolRecord:
+    return ToolRecord(
         slug,
         text(details.get("toolkit")) or slug.partition("_")[0].lower(),
-        text(details.get("description")),
-        None if details.get("hasFullSchema") is False else schema(details.get("input_schema")),
-        schema(details.get("output_schema")),
-        primary,
+        description=text(details.get("description")),
+        input_schema=None if details.get("hasFullSchema") is False else schema(details.get("input_schema")),
+        output_schema=schema(details.get("output_schema")),
+        primary=primary,
     )
 
 

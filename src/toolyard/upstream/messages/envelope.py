@@ -1,6 +1,6 @@
-"""Reads one JSON-RPC message of an upstream, in memory or on disk, and takes the result or error out of it.
+"""Reads one JSON-RPC message of an upstream, in memory or on disk, and extracts its result or error.
 
-Of a message on disk only the two ends are read: its result becomes a window over the same file.
+Reads only the two ends of a message on disk: its result becomes a window over the same file.
 """
 
 import re
@@ -15,18 +15,19 @@ from ...wire.messages import Id, JsonRpcMessage, parse, parse_checked, recover_i
 from ..base import Outcome
 from ..connection import RawResult
 from ..errors import InvalidReplyError
+from .slices import TOKENS
 from .spool import HEAD, TAIL, CheckedText, Spooled, format_size
 
 _QUOTED = 80
 _OBJECT = 0x7B
 
-# Stands for what lies on disk while the rest is decoded. Nobody can know it beforehand; and it would do for
-# an error, so that one too long is told as what it is.
+# Replaces the part on disk while the rest is decoded. It is random, so no upstream can send it. It has the
+# form of an error, so that an error that is too long is recognised as such.
 _PLACEHOLDER = b'{"code":0,"message":"%s"}' % secrets.token_hex(16).encode()
 
 
 class BadMessageError(ValueError):
-    """Not a message that can be used; says why and how it begins. `id` is its id, where that can be told."""
+    """A message cannot be used; says why, and how it begins. `id` is its id, if that could be read."""
 
     def __init__(self, reason: str, beginning: bytes, id: Id | None = None) -> None:
         self.reason = reason
@@ -36,7 +37,7 @@ class BadMessageError(ValueError):
 
 
 def read_message(server: str, body: bytes | Spooled) -> JsonRpcMessage:
-    """The message, its `result` Raw or a window over the spooled body, which this takes over."""
+    """Read a message. Its `result` is Raw or a window over the spooled body, which now belongs to it."""
     try:
         if isinstance(body, Spooled):
             return _read_spooled(body)
@@ -57,7 +58,7 @@ def _invalid(server: str, error: BadMessageError) -> InvalidReplyError:
 
 
 def _bad_message(body: bytes, error: McpError) -> BadMessageError:
-    """A text that is no JSON as a whole may still have an id in its usual place."""
+    """A text that is not valid JSON may still have an id in its usual place."""
     id = recover_id(body)
     return BadMessageError(error.message, body, guess_id(body[:HEAD], body[-TAIL:]) if id is None else id)
 
@@ -72,7 +73,7 @@ def _read_spooled(body: Spooled) -> JsonRpcMessage:
 def _read_ends(body: Spooled) -> JsonRpcMessage:
     head = body.head
     start, end = max(body.values, key=lambda value: value[1] - value[0], default=(0, 0))
-    reason = f"it is {format_size(body.size)} long, and not because of its result"
+    reason = f"it is {format_size(body.size)} long, and the excess is not in its result"
     if not end or start > HEAD or body.size - end > TAIL:
         raise BadMessageError(reason, head, guess_id(head, body.tail))
     outline = head[:start] + _PLACEHOLDER + body.read(end, body.size)
@@ -89,7 +90,7 @@ def _read_ends(body: Spooled) -> JsonRpcMessage:
 
 
 class _Head(Struct, rename="camel"):
-    """What is asked about every result. Of any type: a wrong one is the client's to judge."""
+    """The members of a result that we read. Any type is accepted: the client checks them."""
 
     result_type: Any = "complete"
     is_error: Any = False
@@ -97,15 +98,14 @@ class _Head(Struct, rename="camel"):
 
 _decode_head = msgspec.json.Decoder(_Head).decode
 _TYPE, _IS_ERROR = b'"resultType"', b'"isError"'
-_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _TYPE_VALUE = re.compile(rb'"resultType"\s*+:\s*+("[^"\\]{0,64}")')
 
 
 def read_outcome(server: str, body: RawResult, *, modern: bool = True) -> Outcome:
-    """A result with its kind, and whether it is a tool's error. Of a spooled one only the head is read.
+    """A result with its kind, and whether it is a tool's error. Only the head of a spooled result is read.
 
-    Results of legacy servers (`modern=False`) are complete, whatever they call themselves. An unknown kind is
-    passed on: the client decides.
+    Results of legacy servers (`modern=False`) are always complete. An unknown kind is passed on: the client
+    decides.
     """
     is_error = False
     if isinstance(body, Spooled):
@@ -121,12 +121,12 @@ def read_outcome(server: str, body: RawResult, *, modern: bool = True) -> Outcom
                 kind = head.result_type if typed else kind
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 if typed:
-                    reason = f"its result cannot be understood: it cannot be read: {error}"
+                    reason = f"its result is not valid: {error}"
                     raise InvalidReplyError(server, reason) from None
     if kind == "input_required" or kind == "task":
         return Outcome(body, size, kind, is_error)
     if not isinstance(kind, str):
-        raise InvalidReplyError(server, "its result cannot be understood: its resultType is not a string")
+        raise InvalidReplyError(server, "its result is not valid: resultType is not a string")
     return Outcome(body, size, "complete", is_error)
 
 
@@ -134,7 +134,7 @@ def _kind_in(head: bytes) -> str:
     if _TYPE not in head:
         return "complete"
     depth = 0
-    for token in _TOKENS.finditer(head):
+    for token in TOKENS.finditer(head):
         text = token[0]
         if text in (b"{", b"["):
             depth += 1
@@ -157,7 +157,7 @@ _ID_LAST = re.compile(
 
 
 def guess_id(head: bytes, tail: bytes) -> Id | None:
-    """The id of a message of which only the two ends are left, so that its call need not wait."""
+    """The id of a message of which only the two ends are known, so that its call can fail at once."""
     found = _ID_FIRST.match(head) or _ID_LAST.search(tail)
     try:
         return None if found is None else msgspec.json.decode(found[1], type=int | str)
@@ -176,7 +176,7 @@ def read_result(server: str, body: bytes | Spooled, id: Id) -> RawResult:
 def result_of(server: str, message: JsonRpcMessage, id: Id) -> RawResult:
     """The result; raises McpError if it is an error, InvalidReplyError if it answers another request."""
     if message.id != id or message.method is not UNSET:
-        raise InvalidReplyError(server, f"it answered something else than request {id!r}")
+        raise InvalidReplyError(server, f"its answer does not belong to request {id!r}")
     if message.error is not UNSET:
         raise McpError(message.error.code, message.error.message, message.error.data)
     assert message.result is not UNSET

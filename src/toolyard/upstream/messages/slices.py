@@ -74,8 +74,10 @@ _PARTNERS = bytes.maketrans(b"[{", b"]}")
 _STEPS = bytes.maketrans(b"[{]}", b"\1\1\0\0")
 _ESCAPED = b"\1\1"  # stands for an escape while strings are cut out: as long, and unknown outside them
 _RUNS = re.compile(rb"[\[{]+|[\]}]+")
-_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
-_REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""The rest of a JSON string. One that does not end counts too, or each quote in it would start a new one."""
+TOKENS = re.compile(rb'"' + REST_OF_STRING.pattern + rb"|[\[\]{}]", re.DOTALL)
+"""JSON strings and brackets."""
 
 
 class NestingError(ValueError):
@@ -175,9 +177,9 @@ class NestingCheck:
     def _note_values(self, piece: bytes, in_string: bool, escaped: bool, depth: int) -> None:
         # Slow, but each piece is short here, and few pieces begin or end a value.
         start = int(escaped)
-        if in_string and (rest := _REST_OF_STRING.match(piece, start)):
+        if in_string and (rest := REST_OF_STRING.match(piece, start)):
             start = rest.end()
-        for token in _TOKENS.finditer(piece, start):
+        for token in TOKENS.finditer(piece, start):
             bracket = token[0]
             if bracket in (b"{", b"["):
                 depth += 1

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from ...catalogue.catalogue import CatalogueEntry, ServerCatalogue, conversation_of
+from ...catalogue.catalogue import CatalogueEntry, conversation_of
 from ...catalogue.items import TOOLS, shown_name
+from ...catalogue.scope import VisibleServer
 from ...dispatch.remote import AppConnection, Remote, RemoteTool
 from ...kit.calls.content import ToolError
 from ...state.store import StateError
@@ -59,15 +60,15 @@ class AppTool(Struct, frozen=True):
 
 async def find_app(service: MetaToolService, call: Call, slug: str) -> App:
     """Find an app at the remotes or among the mounted servers, or raise ToolError."""
-    app = await _remote_app(service, call, slug) or _server_app(service, slug)
+    app = await _remote_app(service, call, slug) or _server_app(service, call, slug)
     if app is None:
-        raise ToolError(f"Could not find toolkit details for {slug[:80]!r}{_hint(service, slug)}")
+        raise ToolError(f"Could not find toolkit details for {slug[:80]!r}{_hint(service, call, slug)}")
     return app
 
 
 async def _remote_app(service: MetaToolService, call: Call, slug: str) -> App | None:
     failure: UpstreamError | None = None
-    for server, remote in service.context.remotes().items():
+    for server, remote in service.context.remotes_of(call).items():
         try:
             toolkit = await remote.toolkit(call, slug.lower())
         except UpstreamError as error:
@@ -75,25 +76,25 @@ async def _remote_app(service: MetaToolService, call: Call, slug: str) -> App | 
             continue
         if toolkit is not None:
             return App(toolkit, server, remote)
-    if failure is not None and _server_app(service, slug) is None:
+    if failure is not None and _server_app(service, call, slug) is None:
         raise failure
     return None
 
 
-def _server_app(service: MetaToolService, slug: str) -> App | None:
-    apps = {app.slug.lower(): app for app in server_apps(service)}
+def _server_app(service: MetaToolService, call: Call, slug: str) -> App | None:
+    apps = {app.slug.lower(): app for app in server_apps(service, call)}
     return apps.get(slug.lower())
 
 
-def _hint(service: MetaToolService, slug: str) -> str:
-    known = [app.slug for app in server_apps(service)]
+def _hint(service: MetaToolService, call: Call, slug: str) -> str:
+    known = [app.slug for app in server_apps(service, call)]
     near = get_close_matches(slug[:80], known, 3, 0.6)
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else "; search for one first"
 
 
-def server_apps(service: MetaToolService) -> list[App]:
-    remotes = service.context.remotes()
-    servers = service.context.view_context.catalogue.servers
+def server_apps(service: MetaToolService, call: Call) -> list[App]:
+    remotes = service.context.remotes_of(call)
+    servers = service.context.view_context.visible(call).servers
     return [
         App(_toolkit(server_catalogue), server)
         for server, server_catalogue in servers.items()
@@ -101,7 +102,7 @@ def server_apps(service: MetaToolService) -> list[App]:
     ]
 
 
-def _toolkit(server: ServerCatalogue) -> Toolkit:
+def _toolkit(server: VisibleServer) -> Toolkit:
     tools = [entry.bare for entry in server.entries[TOOLS.name]]
     about = (server.identity.instructions or "").strip()
     about = about or f"{len(tools)} tools: {', '.join(tools)}"
@@ -118,7 +119,7 @@ class _Info(Struct):
     title: str | None = None
 
 
-def _title(server: ServerCatalogue) -> str:
+def _title(server: VisibleServer) -> str:
     try:
         return msgspec.json.decode(server.identity.info, type=_Info).title or server.name
     except msgspec.DecodeError:
@@ -130,12 +131,12 @@ async def search_apps(
 ) -> list[App]:
     """Search apps by name and description, first those of the remotes. Skips failed remotes."""
     found: list[App] = []
-    for server, remote in service.context.remotes().items():
+    for server, remote in service.context.remotes_of(call).items():
         toolkits = await _in_time(service, remote.toolkits(call, text, category, limit))
         found += [App(toolkit, server, remote) for toolkit in toolkits or ()]
     if not category:
         words = text.lower()
-        found += [app for app in server_apps(service) if words in f"{app.slug} {app.name}".lower()]
+        found += [app for app in server_apps(service, call) if words in f"{app.slug} {app.name}".lower()]
     return found[:limit]
 
 
@@ -143,7 +144,7 @@ async def apps_of(
     service: MetaToolService, call: Call, tools: Sequence[ToolMatch]
 ) -> list[tuple[App, list[ToolMatch]]]:
     """Group tools by app, in the order of their best tools. Tools that a remote lists itself have no app."""
-    remotes = service.context.remotes()
+    remotes = service.context.remotes_of(call)
     groups: dict[tuple[str, str], list[ToolMatch]] = {}
     for tool in tools:
         if tool.toolkit or tool.server not in remotes:
@@ -153,9 +154,9 @@ async def apps_of(
 
 
 async def _app_of(service: MetaToolService, call: Call, server: str, slug: str) -> App:
-    remote = service.context.remotes().get(server)
+    remote = service.context.remotes_of(call).get(server)
     if remote is None or not slug:
-        server_catalogue = service.context.view_context.catalogue.servers.get(server)
+        server_catalogue = service.context.view_context.visible(call).servers.get(server)
         return App(
             Toolkit(slug=server, name=server) if server_catalogue is None else _toolkit(server_catalogue),
             server,
@@ -176,8 +177,10 @@ async def _in_time(service: MetaToolService, request: Awaitable[T]) -> T | None:
 async def tools_of(service: MetaToolService, call: Call, app: App) -> list[AppTool]:
     """Return all tools of an app; those of a remote are added to the conversation."""
     if app.remote is not None:
-        return [_from_remote(tool) for tool in await app.remote.tools_of(call, app.slug)]
-    server = service.context.view_context.catalogue.servers.get(app.server)
+        permits = service.context.view_context.visible(call).permits
+        tools = await app.remote.tools_of(call, app.slug)
+        return [_from_remote(tool) for tool in tools if permits(app.server, tool.own)]
+    server = service.context.view_context.visible(call).servers.get(app.server)
     return [] if server is None else [_from_entry(entry) for entry in server.entries[TOOLS.name]]
 
 
@@ -206,14 +209,14 @@ async def connection_of(service: MetaToolService, call: Call, app: App) -> AppCo
 PREFIX = "mcp__"
 
 
-def full_name(service: MetaToolService, slug: str) -> str:
+def full_name(service: MetaToolService, call: Call, slug: str) -> str:
     """Return the full name of a tool slug; an unknown slug is returned as it is."""
     if slug.startswith(PREFIX):
         return slug
-    remotes = service.context.remotes()
+    remotes = service.context.remotes_of(call)
     bare = [
         entry.name
-        for server, server_catalogue in service.context.view_context.catalogue.servers.items()
+        for server, server_catalogue in service.context.view_context.visible(call).servers.items()
         if server not in remotes and (entry := server_catalogue.find(TOOLS, slug)) is not None
     ]
     if len(bare) == 1:  # if two servers have it, the slug is ambiguous
@@ -225,9 +228,9 @@ class ToolSlugs:
     """Turns full names back into slugs for one reply; a slug that was given is used as it came."""
 
     def __init__(self, service: MetaToolService, call: Call, given: Iterable[str] = ()) -> None:
-        self._given = {full_name(service, slug): slug for slug in given}
-        self._catalogue = service.context.view_context.catalogue
-        self._remotes = service.context.remotes()
+        self._given = {full_name(service, call, slug): slug for slug in given}
+        self._catalogue = service.context.view_context.visible(call)
+        self._remotes = service.context.remotes_of(call)
         self._conversation = conversation_of(call)
 
     def of(self, full: str) -> str:

@@ -61,7 +61,7 @@ def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[s
                             {
                                 "use_case": {
                                     "type": "string",
-                                    "description": 'What is to be done, e.g. "send an email to a customer"',
+                                    "description": 'The task, e.g. "send an email to a customer"',
                                 },
                                 "known_fields": {
                                     "type": "string",
@@ -105,7 +105,7 @@ def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[s
             "annotations": _READS,
         },
         "describe_tools": {
-            "description": "What tools do in full and the schemas of their arguments, before you call them.",
+            "description": "Full descriptions and argument schemas of tools, to read before you call them.",
             "input_schema": _object(
                 {
                     "tools": {"type": "array", "minItems": 1, "maxItems": items, "items": _TOOL},
@@ -122,7 +122,7 @@ def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[s
         "call_tools": {
             "description": (
                 "Call several tools at once, when none needs another's result. Results come in the same "
-                "order; one that fails harms no other. A tool that asks the user is called by itself."
+                "order; a failure does not affect the others. Call a tool that asks the user alone."
             ),
             "input_schema": _object(
                 {
@@ -132,8 +132,8 @@ def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[s
                         "maxItems": items,
                         "items": _object({"tool": _TOOL, "arguments": _ARGUMENTS}, "tool"),
                     },
-                    "parallel": {"type": "integer", "minimum": 1, "description": "At most so many at a time"},
-                    "seconds": {"type": "number", "description": "What is not done by then is cancelled"},
+                    "parallel": {"type": "integer", "minimum": 1, "description": "Most calls at a time"},
+                    "seconds": {"type": "number", "description": "Cancel unfinished calls after this"},
                     "session": _SESSION,
                 },
                 "calls",
@@ -378,7 +378,7 @@ _READ_DESCRIPTION = (
 _READ_INPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Of the result: at the end of storage.resource."},
+        "id": {"type": "string", "description": "The result's id: the end of storage.resource."},
         "offset": {"type": "integer", "minimum": 0},
         "limit": {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS},
         "query": {

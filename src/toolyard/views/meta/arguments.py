@@ -1,7 +1,7 @@
 """Checks arguments against a tool's input schema before the call leaves.
 
-A schema that is unusable, or would take too long to check, checks nothing: the tool's server decides
-anyway. The cost of a schema is estimated first, because references can double the work with every step.
+With a schema that is unusable or too slow, nothing is checked: the tool's server decides anyway. The cost of
+a schema is estimated first, because references can double the work with every step.
 """
 
 import logging
@@ -18,12 +18,12 @@ from ...wire.text import clean
 
 ENDLESS = 1 << 62
 AGAIN = 4
-"""How often what stands beside an `unevaluated…` is looked at, at most. (Measured: three times.)"""
+"""How often the keywords beside an `unevaluated…` are evaluated at most. (Measured: three times.)"""
 MAX_KNOWN = 50_000
 PATTERN, BACKTRACKING = 4, 4_000
-"""Steps that matching a text takes, where it is read once, and where it can be tried until it is given up."""
+"""Steps to match a text with a pattern, without and with backtracking up to the limit."""
 PIECE = 256
-"""Characters of a text that are a part of a value."""
+"""Characters of a text that count as one part of a value."""
 
 _SAME_PLACE = ("not", "if", "then", "else")
 _SAME_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
@@ -36,7 +36,7 @@ Shape = Literal["object", "list"]
 
 
 class SchemaCost:
-    """Of one schema, for values of some depth: steps at each of the value's parts."""
+    """Estimates the steps that a schema takes for each part of a value, by the value's depth."""
 
     def __init__(self, schema: Node) -> None:
         self._root = schema
@@ -44,7 +44,7 @@ class SchemaCost:
         self._known: dict[tuple[int, int, Shape], int] = {}
         self._open: set[tuple[int, int, Shape]] = set()
         self.has_patterns = False
-        """As far as was looked."""
+        """Whether the part of the schema seen so far has patterns."""
 
     def of(self, depth: int) -> int:
         if depth not in self._by_depth:
@@ -57,7 +57,7 @@ class SchemaCost:
         return self._by_depth[depth]
 
     def _worst(self, node: Any, depth: int) -> int:
-        """A value is an object or a list, never both."""
+        """Returns the larger cost of objects and lists: a value is never both."""
         return max(self._at(node, depth, "object"), self._at(node, depth, "list"))
 
     def _at(self, node: Any, depth: int, shape: Shape) -> int:
@@ -65,11 +65,11 @@ class SchemaCost:
             return 1
         part = cast(Node, node)
         key = (id(part), depth, shape)
-        if key in self._open:  # it refers to itself and comes no further
+        if key in self._open:  # it refers to itself without going deeper
             return ENDLESS
         if key not in self._known:
             if len(self._known) > MAX_KNOWN:
-                raise LookupError("it would take too long to find out")
+                raise LookupError("the schema is too large to estimate")
             self._open.add(key)
             here = sum(self._at(other, depth, shape) for other in self._same_place(part))
             again = AGAIN if "unevaluatedProperties" in part or "unevaluatedItems" in part else 1
@@ -79,7 +79,7 @@ class SchemaCost:
         return self._known[key]
 
     def _matching(self, node: Node) -> int:
-        """Every member's name is held against every pattern."""
+        """Returns the cost of patterns: each is matched with each member's name."""
         patterns = [node["pattern"]] if "pattern" in node else []
         if isinstance(node.get("patternProperties"), dict):
             patterns += list(cast(Node, node["patternProperties"]))
@@ -88,7 +88,7 @@ class SchemaCost:
 
     def _same_place(self, node: Node) -> Iterator[Any]:
         if any(key in node for key in _FOREIGN):
-            raise LookupError("where it leads cannot be told")
+            raise LookupError("the reference cannot be resolved")
         if "$ref" in node:
             yield resolve_reference(self._root, node["$ref"])
         for key in _SAME_PLACE:
@@ -99,7 +99,7 @@ class SchemaCost:
             yield from _table(node.get(key))
 
     def _below(self, node: Node, depth: int, shape: Shape) -> int:
-        """Each part of a value is one of those named or one of the rest; the others look at all of them."""
+        """Returns the cost inside a value. A part has one schema of its own; other keywords see all parts."""
         if shape == "object":
             one_of = [*_table(node.get("properties")), node.get("additionalProperties")]
             every = [*_table(node.get("patternProperties")), node.get("propertyNames")]
@@ -113,9 +113,9 @@ class SchemaCost:
 
 
 def resolve_reference(root: Node, reference: Any) -> Any:
-    """The part of a schema that a reference inside it leads to; LookupError when it leads nowhere simple."""
+    """Resolves a reference within a schema. Raises LookupError if that is not simple."""
     if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
-        raise LookupError("it leads elsewhere")
+        raise LookupError("the reference leads to another document")
     place: Any = root
     for step in unquote(reference[1:]).split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
@@ -124,7 +124,7 @@ def resolve_reference(root: Node, reference: Any) -> Any:
 
 
 def size_and_depth(value: Any) -> tuple[int, int]:
-    """How many parts a value has, and how deep it goes."""
+    """Returns the number of parts of a value, and its depth."""
     parts, depth, level = 0, 0, [value]
     while level:
         below: list[Any] = []
@@ -154,13 +154,13 @@ logger = logging.getLogger("toolyard.views")
 MAX_KEPT = 512
 MAX_KEPT_BYTES = 16 << 20
 MAX_STEPS = 1_000_000
-"""About 0.5 s, for what is worked out to be the worst."""
+"""About 0.5 s in the worst case."""
 MAX_TOLD = 200_000
-"""As long, when all that does not fit is collected: of each alternative, with a copy of the value."""
+"""About 0.5 s if all faults are collected: for each alternative, with a copy of the value."""
 MAX_BACKTRACKS = 100_000
 MAX_FAULTS = 5
 MAX_SHOWN = 400
-TOO_MANY_FAULTS = "they are too many to say where; compare them with the tool's input schema"
+TOO_MANY_FAULTS = "there are too many faults to list; compare the arguments with the tool's input schema"
 _OPTIONS = frozenset(OPTION_NAMES)
 _HEAVY = (b'"$ref"', b'"$dynamicRef"', b'"$recursiveRef"', b'"unevaluated', b'"pattern')
 
@@ -177,17 +177,17 @@ class _Error(Protocol):
 
 
 class ArgumentCheck:
-    """One tool's."""
+    """The check of one tool's arguments."""
 
     def __init__(self, schema: dict[str, Any], least: int) -> None:
-        """`least`: steps that no part of a value takes more of; 0 when that has to be worked out."""
+        """`least`: an upper bound of the steps for each part of a value; 0 to estimate it."""
         import jsonschema_rs  # 4 to 23 ms of CPU, needed with the first call through a meta tool
 
         self._schema = schema
         self._least = least
         self._weight = SchemaCost(schema)
         self.unusable: str | None = None
-        """Why nothing is checked."""
+        """Why nothing is checked; None if arguments are checked."""
         try:
             self._validator: Any = jsonschema_rs.validator_for(
                 schema,
@@ -200,7 +200,7 @@ class ArgumentCheck:
             self._validator, self.unusable = None, f"its input schema cannot be used: {clean(first)[:200]}"
 
     def faults(self, arguments: dict[str, Any]) -> list[str]:
-        # What a caller may ask of any result is no argument of the tool, and is taken out on the way.
+        # Result options are not arguments of the tool; they are removed before it is called.
         if not _OPTIONS.isdisjoint(arguments):
             arguments = {name: value for name, value in arguments.items() if name not in _OPTIONS}
         if self._validator is None:
@@ -212,7 +212,7 @@ class ArgumentCheck:
         if steps > MAX_STEPS or self._validator.is_valid(arguments):
             return []
         if steps * depth > MAX_TOLD:
-            # A pattern that was given up does not fit either, and nothing is known of it.
+            # A pattern that hit the backtracking limit also counts as not matching, so nothing is certain.
             return [] if self._weight.has_patterns else [TOO_MANY_FAULTS]
         return self._found(arguments)
 
@@ -234,7 +234,7 @@ class ArgumentCheck:
             return f"{_within(where, name)!r} is missing{self._expected([*error.instance_path, name])}"
         if kind.name == "additionalProperties":
             names = ", ".join(repr(_within(where, name)) for name in kind.unexpected[:MAX_FAULTS])
-            return f"{names} not known; there are {self._names(error.instance_path)}"
+            return f"{names} not known; the tool takes {self._names(error.instance_path)}"
         told = clean(error.message)[:MAX_SHOWN]
         return f"{where!r}: {told}{self._expected(error.instance_path)}" if where else told
 
@@ -249,7 +249,7 @@ class ArgumentCheck:
         return ", ".join(map(repr, list(_members(self._part(path).get("properties")))[:40])) or "none"
 
     def _part(self, path: list[str | int]) -> Node:
-        """What the schema says of the value at a path, as far as it can be followed simply."""
+        """Returns the schema of the value at a path, as far as that is simple."""
         part = self._schema
         for step in path:
             part = self._plain(part)
@@ -258,7 +258,7 @@ class ArgumentCheck:
         return self._plain(part)
 
     def _plain(self, part: Node) -> Node:
-        """With a reference followed, though not one to a further reference."""
+        """Resolves a reference, but no chain of references."""
         try:
             return _members(resolve_reference(self._schema, part["$ref"])) if "$ref" in part else part
         except (LookupError, TypeError, ValueError):
@@ -266,14 +266,14 @@ class ArgumentCheck:
 
 
 class ArgumentChecks:
-    """Those used last; compiling one takes longer than using it."""
+    """Caches the checks used last; compiling one takes longer than using it."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[bytes, ArgumentCheck] = OrderedDict()
         self._bytes = 0
 
     def faults(self, tool: str, definition: bytes, arguments: dict[str, Any]) -> list[str]:
-        """What is wrong with them. `definition`: the tool's JSON, without its opening bracket and name."""
+        """Returns the faults of arguments. `definition`: the tool's JSON, without first brace and name."""
         check = self._kept.get(definition)
         if check is None:
             check = self._add(tool, definition)
@@ -294,7 +294,7 @@ class ArgumentChecks:
 
 
 def _least(definition: bytes) -> int:
-    """Where nothing is looked at twice: as many as there can be schemas in it."""
+    """Returns the most schemas that a definition can have, if it evaluates none twice; else 0."""
     if any(word in definition for word in _HEAVY):
         return 0
     return definition.count(b"{") + definition.count(b",")
@@ -303,7 +303,7 @@ def _least(definition: bytes) -> int:
 def _input_schema(definition: bytes) -> Node:
     decoded: Any = msgspec.json.decode(b"{" + definition)
     schema = _members(decoded.get("inputSchema"))
-    # Which dialect it is in is said by some in words of their own; then it is taken for today's.
+    # Some schemas name an unknown dialect; treat those as the current one.
     own = "json-schema.org" not in str(schema.get("$schema", ""))
     return {key: value for key, value in schema.items() if key != "$schema"} if own else schema
 

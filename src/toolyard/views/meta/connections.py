@@ -49,16 +49,20 @@ class ConnectionManager:
         self, call: Call, names: Sequence[str], request: ConnectionRequest
     ) -> list[AppConnection]:
         await self._context.view_context.catalogue.wait_settled(self._context.view_context.list_wait)
-        named = self._by_kind(names)
+        named = self._by_kind(call, names)
         remotes = self._context.remotes()
-        parts: list[Awaitable[list[AppConnection]]] = [self._servers(named.servers, request)]
+        parts: list[Awaitable[list[AppConnection]]] = [self._servers(call, named.servers, request)]
         parts += [self._apps(call, remotes[server], apps, request) for server, apps in named.apps.items()]
         answers = await asyncio.gather(*parts)
-        return [*(one for answer in answers for one in answer), *map(self._unknown, named.unknown)]
+        return [
+            *(one for answer in answers for one in answer),
+            *(self._unknown(call, name) for name in named.unknown),
+        ]
 
-    def _by_kind(self, names: Sequence[str]) -> _Names:
+    def _by_kind(self, call: Call, names: Sequence[str]) -> _Names:
         """Sort names: a server, a remote, `remote/app`, or an app. Without names, all servers and remotes."""
-        remotes, servers = self._context.remotes(), self._context.view_context.catalogue.servers
+        servers = self._context.view_context.visible(call).servers
+        remotes = self._context.remotes_of(call)
         if not names:
             return _Names(
                 [server for server in servers if server not in remotes], {name: [] for name in remotes}
@@ -79,31 +83,33 @@ class ConnectionManager:
                 named.unknown.append(name)
         return named
 
-    def _unknown(self, name: str) -> AppConnection:
-        names = ", ".join(list(self._context.view_context.catalogue.servers)[:20]) or "none"
+    def _unknown(self, call: Call, name: str) -> AppConnection:
+        names = ", ".join(list(self._context.view_context.visible(call).servers)[:20]) or "none"
         return AppConnection(name[:80], "", "none", message=f"unknown server; available: {names}")
 
     # Mounted servers
 
-    async def _servers(self, servers: list[str], request: ConnectionRequest) -> list[AppConnection]:
+    async def _servers(
+        self, call: Call, servers: list[str], request: ConnectionRequest
+    ) -> list[AppConnection]:
         if request.action == "wait":
-            await self._wait_for(servers, request)
-        return [self._server(server) for server in servers]
+            await self._wait_for(call, servers, request)
+        return [self._server(call, server) for server in servers]
 
-    async def _wait_for(self, servers: list[str], request: ConnectionRequest) -> None:
+    async def _wait_for(self, call: Call, servers: list[str], request: ConnectionRequest) -> None:
         enough: Callable[[list[bool]], bool] = all if request.every else any
         until = asyncio.get_running_loop().time() + min(request.seconds, MAX_SECONDS)
-        while not enough([self._server(server).is_active for server in servers]):
+        while not enough([self._server(call, server).is_active for server in servers]):
             left = until - asyncio.get_running_loop().time()
             if left <= 0:
                 return
             self._context.view_context.touch()
             await asyncio.sleep(min(POLL_SECONDS, left))
 
-    def _server(self, name: str) -> AppConnection:
-        server = self._context.view_context.catalogue.servers.get(name)
+    def _server(self, call: Call, name: str) -> AppConnection:
+        server = self._context.view_context.visible(call).servers.get(name)
         if server is None:
-            return self._unknown(name)
+            return self._unknown(call, name)
         if server.reason_unavailable:
             status = "initiated" if server.state == "starting" else "failed"
             return AppConnection(name, "", status, message=brief(server.reason_unavailable))

@@ -1,7 +1,7 @@
-"""The conversation a meta tool works in: its thread, the tools it can name, and what it has found.
+"""The conversation a meta tool works in: its thread, the tools it can name, and the tools it has found.
 
-A search gives out a session id; a caller who brings it back continues that conversation. Finds are kept in
-this process; they decide what is listed and learnt, never what may be called.
+A search returns a session id; a caller who sends it continues that conversation. The tools found are kept in
+this process; they affect lists and feedback, never what may be called.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ SEARCH_FIRST = "search for what you want to do"
 
 
 class UnknownToolError(ToolError):
-    """No such tool, or none that this caller may know of. `tool` is the name as it came."""
+    """The tool does not exist, or the caller may not know of it. `tool` is the name as it came."""
 
     def __init__(self, tool: str, message: str) -> None:
         super().__init__(message)
@@ -41,18 +41,17 @@ class UnknownToolError(ToolError):
 
 class ToolResolver:
     def __init__(self, context: MetaToolContext, own: Collection[str] = ()) -> None:
-        """`own`: the names of the meta tools, which are not tools in this sense."""
+        """`own`: the names of the meta tools, which cannot be called through another."""
         self._context = context
         self._own = own
 
-    # What is there
+    # Known tools
 
     def target(self, call: Call, name: str) -> CallTarget | None:
-        """Where a full name leads, as far as that is known."""
+        """Returns the target of a full name; None if it is not known."""
         context = self._context.view_context
-        entry = context.catalogue.find(TOOLS, name) or context.catalogue.find_discovered(
-            name, conversation_of(call)
-        )
+        catalogue = context.visible(call)
+        entry = catalogue.find(TOOLS, name) or catalogue.find_discovered(name, conversation_of(call))
         mount = None if entry is None else context.mounts.get(entry.server)
         return None if entry is None or mount is None else CallTarget(mount, entry.item.own, entry)
 
@@ -61,9 +60,9 @@ class ToolResolver:
         return None if found is None else found.entry
 
     async def find(self, call: Call, name: str) -> CallTarget:
-        """Also a tool that is not known yet: of a server that is just being read, or of a remote."""
+        """Finds a tool, also one that is not known yet: of a server still being read, or of a remote."""
         found = self.target(call, name)
-        catalogue = self._context.view_context.catalogue
+        catalogue = self._context.view_context.visible(call)
         if found is None and not catalogue.is_settled:
             await catalogue.wait_settled(self._context.view_context.list_wait)
             found = self.target(call, name)
@@ -71,7 +70,7 @@ class ToolResolver:
             discovered = await self.discover(call, [name])
             found = next(filter(None, (self.target(call, tool.name) for tool in discovered)), None)
         if found is None:
-            raise why_unavailable(catalogue, name) or await self.unknown(name)
+            raise why_unavailable(catalogue, name) or await self.unknown(call, name)
         return found
 
     async def seek(self, call: Call, name: str) -> CatalogueEntry:
@@ -83,7 +82,7 @@ class ToolResolver:
         """Asks the remotes for tools with these names; this conversation may call those they describe."""
         asking = [
             self._described(remote, call, mine)
-            for remote in self._context.remotes().values()
+            for remote in self._context.remotes_of(call).values()
             if (mine := [name for name in names if _may_have(remote, name)])
         ]
         return [tool for tools in await asyncio.gather(*asking) for tool in tools]
@@ -100,20 +99,20 @@ class ToolResolver:
         server_catalogue = self._context.view_context.catalogue.servers.get(server)
         return "up" if server_catalogue is not None and server_catalogue.fault is None else "down"
 
-    def missing(self) -> dict[str, str]:
-        """Servers of which nothing is known yet, or nothing current; not those that lack a tool or two."""
-        servers = self._context.view_context.catalogue.servers.values()
+    def missing(self, call: Call) -> dict[str, str]:
+        """Returns the servers without current lists, and why; not those that only lack single tools."""
+        servers = self._context.view_context.visible(call).servers.values()
         return {one.name: brief(one.reason_unavailable) for one in servers if one.reason_unavailable}
 
-    # What is not
+    # Unknown tools
 
-    async def unknown(self, name: str) -> UnknownToolError:
+    async def unknown(self, call: Call, name: str) -> UnknownToolError:
         shown = name[:MAX_NAME]
         if name in self._own:
             return UnknownToolError(
                 name, f"{shown!r} finds and calls other tools; call it directly, by itself"
             )
-        catalogue = self._context.view_context.catalogue
+        catalogue = self._context.view_context.visible(call)
         index = await self._context.index()
         near = index.nearest(name, among=lambda tool: catalogue.find(TOOLS, tool) is not None)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
@@ -121,7 +120,7 @@ class ToolResolver:
 
 
 def _may_have(remote: Remote, name: str) -> bool:
-    """By its name a tool is of this remote, or of none in particular."""
+    """Returns whether a name may belong to this remote: it has the remote's prefix, or no server's."""
     if not name.startswith("mcp__"):
         return True
     return name.startswith(prefix_of(remote.server))
@@ -131,7 +130,7 @@ MAX_REMEMBERED = 10_000
 
 
 def is_identified(call: Call, view_context: ViewContext) -> bool:
-    """Whether a call is told apart from those of other conversations. All that name none share one thread."""
+    """Returns whether a call names its conversation. All calls that name none share one thread."""
     return bool(thread_of(call)) or view_context.one_client
 
 
@@ -139,10 +138,10 @@ class Conversations:
     def __init__(self, context: MetaToolContext) -> None:
         self._context = context
         self._told: OrderedDict[str, str] = OrderedDict()
-        """What this process has written down already, so that it is not written with every search."""
+        """The entries that this process has written, so that not every search writes them again."""
 
     async def within(self, call: Call, session: str | None) -> Call:
-        """The same call in the thread that is meant."""
+        """Returns the call in the thread that `session` names."""
         if not session:
             return call
         thread = await self._thread(call, session)
@@ -160,7 +159,7 @@ class Conversations:
         return session[:MAX_THREAD] if known is None else known
 
     async def _has(self, call: Call, session: str) -> bool:
-        """Whether it is the id of a session that the call's own thread has."""
+        """Returns whether the id is that of a session of the call's own thread."""
         thread = thread_of(call)
         for upstream in ("", *self._context.remotes()):
             with suppress(StateError):
@@ -170,7 +169,7 @@ class Conversations:
         return False
 
     async def remember(self, call: Call, lease: Lease) -> None:
-        """That this id stands for the call's thread, for as long as the session lives."""
+        """Stores the thread of a session id, for the lifetime of the session."""
         key, thread = _key(call.caller.owner, lease.id), thread_of(call)
         if self._told.get(key) == thread:
             return
@@ -194,37 +193,37 @@ def _key(tenant: str, session: str) -> str:
 
 MAX_THREADS = 2_000
 MAX_TOOLS = 24
-"""Of a conversation: a list is for a model to read."""
+"""Tools kept for a conversation: a model has to read the list."""
 MAX_KEPT_USE_CASE = 300
 
 
 class FoundInConversation(Struct):
-    """What one conversation has found."""
+    """The tools that one conversation has found."""
 
     tools: OrderedDict[str, tuple[str, str]] = field(default_factory=OrderedDict[str, tuple[str, str]])
-    """By full name, the latest last: the server, and the use case it was found for."""
+    """The server and the use case by full name, the latest last."""
     last: tuple[str, ...] = ()
     """The use cases of the last search."""
 
     def use_case(self, tool: str) -> str | None:
-        """What a tool was found for."""
+        """Returns the use case that a tool was found for."""
         found = self.tools.get(tool)
         return None if found is None else found[1]
 
     @property
     def last_use_case(self) -> str | None:
-        """What was searched for last, if that was one thing."""
+        """Returns the use case of the last search, if it had only one."""
         return self.last[0] if len(self.last) == 1 else None
 
 
 class FoundTools:
-    """What each conversation has found, by `conversation_of` its calls."""
+    """The tools found by each conversation, keyed by `conversation_of`."""
 
     def __init__(self) -> None:
         self.conversations: OrderedDict[str, FoundInConversation] = OrderedDict()
 
     def note(self, conversation: str, findings: Iterable[QueryMatches]) -> bool:
-        """Whether other tools are to be listed than before."""
+        """Records the tools found; returns whether the list of tools has changed."""
         findings = list(findings)
         found = self.conversations.setdefault(conversation, FoundInConversation())
         self.conversations.move_to_end(conversation)

@@ -56,8 +56,8 @@ class ToolDescriber:
             if entry is not None:
                 answer.found.append(self._describe(entry, tool))
             else:
-                unavailable = why_unavailable(self._context.view_context.catalogue, name)
-                answer.unknown[name[:80]] = str(unavailable or await self._resolver.unknown(name))
+                unavailable = why_unavailable(self._context.view_context.visible(call), name)
+                answer.unknown[name[:80]] = str(unavailable or await self._resolver.unknown(call, name))
                 await asyncio.sleep(0)  # let other calls run between the names
         _fit(answer)
         answer.instructions = self._instructions(answer.found)

@@ -100,11 +100,11 @@ class ToolSearch:
             for query, limit, ours, theirs in zip(queries, limits, local, remote.results, strict=True)
         ]
         limit_schemas(findings, self._context.settings.schema_tokens)
-        unknown = {} if search.requests else self._unknown_servers(queries)
+        unknown = {} if search.requests else self._unknown_servers(call, queries)
         return MergedMatches(
             findings=findings,
             source="fallback" if is_fallback else _source(findings, local, remote.results),
-            missing=self._resolver.missing() | unknown | remote.missing,
+            missing=self._resolver.missing(call) | unknown | remote.missing,
             guidance=remote.guidance,
             session=remote.session,
         )
@@ -131,7 +131,7 @@ class ToolSearch:
         hits = index.search(
             query,
             max(CONSIDERED, self._limit(query)),
-            among=self._is_searchable(),
+            among=self._is_searchable(call),
             state_of=self._resolver.state_of,
             boosts=await self._boosts(call, query),
         )
@@ -143,8 +143,8 @@ class ToolSearch:
         await asyncio.sleep(0)  # let other calls run between the queries
         return found
 
-    def _is_searchable(self) -> Callable[[str], bool]:
-        catalogue, remotes = self._context.view_context.catalogue, self._context.remotes()
+    def _is_searchable(self, call: Call) -> Callable[[str], bool]:
+        catalogue, remotes = self._context.view_context.visible(call), self._context.remotes()
 
         def is_searchable(tool: str) -> bool:
             entry = catalogue.find(TOOLS, tool)
@@ -171,8 +171,8 @@ class ToolSearch:
             found.connected = self._resolver.state_of(found.server) == "up"
         return found
 
-    def _unknown_servers(self, queries: Sequence[ToolQuery]) -> dict[str, str]:
-        servers = self._context.view_context.catalogue.servers
+    def _unknown_servers(self, call: Call, queries: Sequence[ToolQuery]) -> dict[str, str]:
+        servers = self._context.view_context.visible(call).servers
         unknown = [query.server[:80] for query in queries if query.server and query.server not in servers]
         names = ", ".join(list(servers)[:20]) or "none"
         return dict.fromkeys(unknown, f"unknown server; available: {names}")
@@ -217,7 +217,7 @@ class RemoteSearch:
         self._until = asyncio.get_running_loop().time() + self._seconds
         self.requests = [
             self._start(remote, indexes, limits)
-            for remote in context.remotes().values()
+            for remote in context.remotes_of(call).values()
             if (indexes := self._query_indexes(remote))
         ]
 
@@ -230,7 +230,7 @@ class RemoteSearch:
 
     def _query_indexes(self, remote: Remote) -> list[int]:
         """Return the queries for a remote; an unknown server in a query may be one of its apps."""
-        servers = self._context.view_context.catalogue.servers
+        servers = self._context.view_context.visible(self._call).servers
         return [
             at
             for at, query in enumerate(self._queries)
@@ -253,12 +253,17 @@ class RemoteSearch:
             if answer is None:
                 continue
             for at, tools in zip(request.query_indexes, answer.results, strict=False):
-                matches.results[at] += from_remote(request.remote.server, tools)
+                matches.results[at] += from_remote(request.remote.server, self._visible(request, tools))
             if not any(answer.results):
                 matches.missing[request.remote.server] = "it found nothing"
             matches.guidance += answer.guidance
             matches.session = matches.session or answer.session
         return matches
+
+    def _visible(self, request: RemoteRequest, tools: Sequence[RemoteTool]) -> list[RemoteTool]:
+        """The tools that the caller may know of."""
+        catalogue = self._context.view_context.visible(self._call)
+        return [tool for tool in tools if catalogue.permits(request.remote.server, tool.own)]
 
     def _answer(self, request: RemoteRequest, missing: dict[str, str]) -> RemoteAnswer | None:
         server = request.remote.server
@@ -284,7 +289,7 @@ class RemoteSearch:
                 async with asyncio.timeout(self._seconds):
                     for at in request.query_indexes:
                         tools = await self._tools_for(request.remote, self._queries[at])
-                        found[at] += from_remote(request.remote.server, tools)
+                        found[at] += from_remote(request.remote.server, self._visible(request, tools))
             except (McpError, StateError, TimeoutError):
                 continue
         return found

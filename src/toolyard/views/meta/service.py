@@ -1,4 +1,4 @@
-"""The work of the meta tools, under no particular name: search, describe, call, connect.
+"""The service behind the meta tools of every dialect: search, describe, call, connect.
 
 Owns the order of steps: conversation, lookup, checking arguments, the call, learning from its outcome. A
 forwarded call is the client's own under another name: progress, input requests and cancellation work as for
@@ -67,14 +67,14 @@ logger = logging.getLogger("toolyard.views")
 
 PROGRESS = "notifications/progress"
 CANCEL_SECONDS = 5.0
-NEEDS_INPUT = "it asks the user something, which it can only do when it is called by itself; call it alone"
-IS_TASK = "it answers with a task, which has to be followed; call it alone"
+NEEDS_INPUT = "it asks the user for input, which a batch cannot do; call it alone"
+IS_TASK = "it answers with a task, which a batch cannot follow; call it alone"
 UNREADABLE = "its result cannot be read: its content is not a list of blocks"
-TOO_LARGE = "its result is too big to be given among others; call it alone"
+TOO_LARGE = "its result is too big for a batch; call it alone"
 
 
 class _BatchChannel:
-    """The channel of one of many: progress is told for all of them, and nobody is asked."""
+    """The channel of one call of a batch: drops its progress, and rejects questions to the user."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -85,10 +85,10 @@ class _BatchChannel:
             await self._channel.notify(method, params)
 
     async def ask(self, method: str, params: Any) -> Raw:
-        if method == "roots/list":  # the client answers that by itself
+        if method == "roots/list":  # answered by the client without the user
             return await self._channel.ask(method, params)
         self.asked.set()
-        raise InvalidRequest("the user cannot be asked while several tools are called at once")
+        raise InvalidRequest("a batch of tool calls cannot ask the user")
 
     async def release(self, retry_ms: int | None) -> None:
         return None
@@ -114,7 +114,7 @@ class Batch:
             late = [task for task in tasks if not task.done()]
             for task in late:
                 task.cancel()
-            if late:  # the servers are told; nobody waits long for one that does not listen
+            if late:  # time for the servers to be notified, but not long
                 await asyncio.wait(late, timeout=CANCEL_SECONDS)
         return [
             self._late(at, item, seconds) if task in late else task.result()
@@ -151,15 +151,15 @@ class Batch:
         except McpError as error:
             return BatchResult(tool=item.tool, ok=False, error=error.message)
         except Exception as error:
-            logger.error("a call of %r among others failed in an unforeseen way", item.tool, exc_info=error)
-            return BatchResult(tool=item.tool, ok=False, error="it failed in an unforeseen way")
+            logger.error("unexpected error in a batched call of %r", item.tool, exc_info=error)
+            return BatchResult(tool=item.tool, ok=False, error="unexpected error in the gateway")
         finally:
             asking.cancel()
             if not working.done():
                 working.cancel()
                 await asyncio.wait({working}, timeout=CANCEL_SECONDS)
             elif not working.cancelled():
-                working.exception()  # it was looked at
+                working.exception()  # marks the exception as retrieved
 
     def _done(self, call: Call, tool: str, outcome: Outcome) -> BatchResult:
         if isinstance(outcome.body, StreamedResult):
@@ -180,18 +180,19 @@ class Batch:
         return BatchResult(tool=tool, ok=not outcome.is_error, result=plain, error=error)
 
     def _abandon(self, call: Call, tool: str, state: Any) -> None:
-        """Tells an upstream whose call waits for answers that none will come."""
+        """Notifies an upstream that waits for the user's answers that none will come."""
         target = self._service.known.target(call, tool)
         if target is not None and isinstance(state, str):
             target.mount.upstream.abandon(state)
 
     def _late(self, at: int, item: BatchItem, seconds: float) -> BatchResult:
-        what = "it was not done and was cancelled" if at in self._begun else "it was not begun"
-        return BatchResult(tool=item.tool, ok=False, error=f"{what}: the {seconds:g} s were over", late=True)
+        what = "cancelled" if at in self._begun else "not started"
+        error = f"{what}: timed out after {seconds:g} s"
+        return BatchResult(tool=item.tool, ok=False, error=error, late=True)
 
 
 def _one_of_many(call: Call) -> Call:
-    """Without what belongs to the whole: the progress token, and tasks, which a client could not follow."""
+    """Returns the call without the progress token, which is the batch's, and without support for tasks."""
     meta = decode_params(call.members().get("_meta", Raw(b"{}")), dict[str, Raw])
     meta.pop("progressToken", None)
     caller = call.caller
@@ -207,7 +208,7 @@ def _one_of_many(call: Call) -> Call:
 
 
 def _is_readable(content: Any) -> bool:
-    """Checks content of a server: one wrong result must not fail the others."""
+    """Checks the content of a result: one invalid result must not fail the whole batch."""
     if content is None:
         return True
     return isinstance(content, list) and all(isinstance(block, dict) for block in cast(list[Any], content))
@@ -215,7 +216,7 @@ def _is_readable(content: Any) -> bool:
 
 def _words(result: dict[str, Any]) -> str:
     texts = [block.get("text") for block in cast(list[dict[str, Any]], result.get("content") or [])]
-    return "\n".join(text for text in texts if isinstance(text, str)) or "it failed and does not say why"
+    return "\n".join(text for text in texts if isinstance(text, str)) or "it failed without an error message"
 
 
 MAX_ITEMS = 50
@@ -238,17 +239,17 @@ class MetaToolService:
         self._connecting = ConnectionManager(context)
 
     def lists_found(self, call: Call) -> bool:
-        """Whether what was found in a call's conversation is listed for it."""
+        """Returns whether `tools/list` includes the tools found in this conversation."""
         return self.context.settings.list_found and is_identified(call, self.context.view_context)
 
     async def thread(self, call: Call, session: str | None) -> Call:
-        """The same call in the thread that `session` names: the id of one of its sessions, or any name."""
+        """Returns the call in the thread that `session` names: by a session id, or by any other name."""
         return await self._threads.within(call, session)
 
     async def search(
         self, call: Call, queries: Sequence[ToolQuery], session: str | None = None
     ) -> SearchAnswer:
-        """ToolError when there is no query, or one without a use case."""
+        """Raises ToolError if there is no query, or one without a use case."""
         _check(queries)
         call = await self.thread(call, session)
         searched = await self._searching.answer(call, queries)
@@ -270,8 +271,8 @@ class MetaToolService:
         try:
             return await self.context.leases.get(call.caller.owner, thread_of(call), "")
         except StateError as error:
-            # What was found is worth having though nothing can be kept.
-            logger.warning("a session of a search is not kept: %s", error)
+            # The results are useful even if the session cannot be stored.
+            logger.warning("the session of a search was not stored: %s", error)
             missing["state"] = error.public_message
             expires = (datetime.now(UTC) + timedelta(seconds=60)).isoformat(timespec="seconds")
             return Lease(f"local-{uuid.uuid4()}", 60.0, expires, True, "local")
@@ -282,9 +283,9 @@ class MetaToolService:
     async def call_tool(
         self, call: Call, tool: str, arguments: dict[str, Any], session: str | None = None
     ) -> Outcome:
-        """Finds the tool, checks the arguments, and sends them.
+        """Finds the tool, checks the arguments, and sends the call.
 
-        UnknownToolError, BadArgumentsError, or McpError as the upstream said it.
+        Raises UnknownToolError, BadArgumentsError, or the upstream's McpError.
         """
         if session:
             call = await self.thread(call, session)
@@ -303,12 +304,12 @@ class MetaToolService:
         for key in _ROUND_TRIP:
             if key in members:
                 params[key] = members[key]
-        if call.param_headers is not None:  # they mirror the arguments of the meta tool, not of this one
+        if call.param_headers is not None:  # they mirror the meta tool's arguments
             call = replace(call, param_headers=None)
         return await self.send(call, target, params)
 
     async def send(self, call: Call, target: CallTarget, params: Params) -> Outcome:
-        """A call whose tool is found. McpError as the upstream said it."""
+        """Sends a call whose target is known. Raises the upstream's McpError."""
         name = target.own if target.entry is None else target.entry.name
         try:
             outcome = await self._send(call, target, params)
@@ -324,11 +325,11 @@ class MetaToolService:
         if not context.settings.learn:
             return
         found = self.finds.conversations.get(conversation_of(call))
-        if found is None:  # nothing was searched for here
+        if found is None:  # no search in this conversation
             return
         use_case = found.use_case(tool)
         if use_case is None and is_identified(call, context.view_context):
-            # Where conversations share a thread, the last search may have been anybody's.
+            # If conversations share a thread, the last search may belong to another one.
             use_case = found.last_use_case
         if use_case is not None:
             run_in_background(self._note(call.caller.owner, use_case, tool, outcome))
@@ -346,7 +347,7 @@ class MetaToolService:
         seconds: float | None = None,
         session: str | None = None,
     ) -> list[BatchResult]:
-        """In the order of the items; ToolError when there are none or more than MAX_ITEMS."""
+        """Returns the results in the order of the items. Raises ToolError for none or more than MAX_ITEMS."""
         if not 1 <= len(items) <= MAX_ITEMS:
             raise ToolError(f"{len(items)} calls were given; it takes 1 to {MAX_ITEMS}")
         settings = self.context.settings
@@ -368,7 +369,7 @@ class MetaToolService:
         every: bool = True,
         session: str | None = None,
     ) -> list[AppConnection]:
-        """Of servers and of remotes' apps; of all there are when none is named."""
+        """Returns the connections of the named servers and apps, or of all if no names are given."""
         wish = ConnectionRequest(action, seconds, alias, fields, every)
         return await self._connecting.answer(await self.thread(call, session), names, wish)
 

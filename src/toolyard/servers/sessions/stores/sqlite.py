@@ -45,7 +45,7 @@ class SqliteScriptEngine:
     def _translate_error(self, error: SqliteFileError) -> ConversationStoreError:
         message = f"their database cannot be used: {reason(error, self._path)}"
         if isinstance(error, OSError):
-            return ConversationStoreError(message, "may this user write there?")
+            return ConversationStoreError(message, "check that this user may write there")
         if "not a database" in str(error):
             return ConversationStoreError(message, "name another file with 'url'")
         return ConversationStoreError(message, "is there room on the disk, and may we write?")

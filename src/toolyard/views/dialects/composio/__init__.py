@@ -50,13 +50,15 @@ class ComposioDialect:
     # Tools that exist only at Composio
 
     async def listed(self, service: MetaToolService, call: Call) -> Sequence[dict[str, Any]]:
-        return [_shown(f"{self.prefix}_{what}", entry) for what, entry in self._passed_on(service).items()]
+        return [
+            _shown(f"{self.prefix}_{what}", entry) for what, entry in self._passed_on(service, call).items()
+        ]
 
     async def full_name(self, service: MetaToolService, call: Call, name: str) -> str | None:
         what = name.removeprefix(f"{self.prefix}_")
         if what == name:
             return None
-        entry = self._passed_on(service).get(what)
+        entry = self._passed_on(service, call).get(what)
         if entry is not None:
             return entry.name
         if what in COMPOSIO_ONLY:
@@ -66,10 +68,12 @@ class ComposioDialect:
             )
         return None
 
-    def _passed_on(self, service: MetaToolService) -> dict[str, CatalogueEntry]:
-        servers = service.context.view_context.catalogue.servers
+    def _passed_on(self, service: MetaToolService, call: Call) -> dict[str, CatalogueEntry]:
+        servers = service.context.view_context.visible(call).servers
         entries = [
-            entry for server in service.context.remotes() for entry in servers[server].entries[TOOLS.name]
+            entry
+            for server in service.context.remotes_of(call)
+            for entry in servers[server].entries[TOOLS.name]
         ]
         ours = {*TEXTS, SINGULAR}
         found = {entry.item.own.removeprefix(f"{OWN}_"): entry for entry in reversed(entries)}

@@ -63,7 +63,7 @@ class ComposioSearch:
 
     async def schemas(self, service: MetaToolService, call: Call, given: requests.ToolSchemasRequest) -> Any:
         slugs = ToolSlugs(service, call, given.tool_slugs)
-        names = [full_name(service, slug) for slug in given.tool_slugs]
+        names = [full_name(service, call, slug) for slug in given.tool_slugs]
         described = await service.describe(call, names, given.session_id or None)
         data: dict[str, Any] = {
             "tool_schemas": {
@@ -174,7 +174,7 @@ def _full_schema(slug: str, one: ToolDescription) -> dict[str, Any]:
 
 
 async def multi_execute(service: MetaToolService, call: Call, given: requests.MultiExecuteRequest) -> Any:
-    items = [BatchItem(full_name(service, step.tool_slug), step.arguments) for step in given.tools]
+    items = [BatchItem(full_name(service, call, step.tool_slug), step.arguments) for step in given.tools]
     done = await service.call_tools(call, items, session=given.session_id or None)
     results = [
         _result(index, step.tool_slug, one)
@@ -207,7 +207,7 @@ def _result(index: int, slug: str, done: BatchResult) -> dict[str, Any]:
 
 
 async def execute(service: MetaToolService, call: Call, given: requests.ExecuteRequest) -> Any:
-    tool, session = full_name(service, given.tool_slug), given.session_id or None
+    tool, session = full_name(service, call, given.tool_slug), given.session_id or None
     if not given.allow_destructive:
         described = await service.describe(call, [tool], session)
         if any((one.annotations or {}).get("destructiveHint") is True for one in described.found):
@@ -223,7 +223,7 @@ async def plan(service: MetaToolService, call: Call, given: requests.CreatePlanR
     """Build the steps of a plan from the tools' schemas, without a model."""
     given_slugs = [*given.primary_tool_slugs, *given.related_tool_slugs]
     slugs = ToolSlugs(service, call, given_slugs)
-    names = [full_name(service, slug) for slug in given_slugs]
+    names = [full_name(service, call, slug) for slug in given_slugs]
     described = await service.describe(call, names, given.session_id or None)
     known = {one.tool: one for one in described.found}
     steps = [
@@ -382,7 +382,7 @@ async def required(service: MetaToolService, call: Call, given: requests.Require
 async def list_toolkits(service: MetaToolService, call: Call, given: requests.ListToolkitsRequest) -> Any:
     size = MAX_LISTED if given.no_auth_only else given.size
     apps = await search_apps(service, call, given.name_filter, given.category, size)
-    counts = {app.slug: _count(service, app.server) for app in server_apps(service)}
+    counts = {app.slug: _count(service, call, app.server) for app in server_apps(service, call)}
     kept = [
         app
         for app in apps
@@ -396,8 +396,8 @@ def _is_open(app: App) -> bool:
     return not app.toolkit.auth_schemes or NO_AUTH in app.toolkit.auth_schemes
 
 
-def _count(service: MetaToolService, server: str) -> int:
-    return len(service.context.view_context.catalogue.servers[server].entries["tools"])
+def _count(service: MetaToolService, call: Call, server: str) -> int:
+    return len(service.context.view_context.visible(call).servers[server].entries["tools"])
 
 
 def _toolkit(app: App, counts: dict[str, int]) -> dict[str, Any]:

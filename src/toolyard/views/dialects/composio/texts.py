@@ -28,7 +28,7 @@ TEXTS: dict[str, MetaToolTexts] = {
                     "type": "object",
                     "properties": {
                         "use_case": {"type": "string", "description": "One action on one app"},
-                        "known_fields": {"type": "string", "description": "What is known: 'k:v, k:v'"},
+                        "known_fields": {"type": "string", "description": "Known values: 'k:v, k:v'"},
                     },
                     "required": ["use_case"],
                 },
@@ -75,7 +75,7 @@ TEXTS: dict[str, MetaToolTexts] = {
         hints=ACTS,
     ),
     "EXECUTE_TOOL": MetaToolTexts(
-        description="Run one tool. One that says it destroys needs `allow_destructive`.",
+        description="Run one tool. A destructive tool needs `allow_destructive`.",
         properties={
             "tool_slug": _TEXT,
             "arguments": _OBJECT,
@@ -111,7 +111,7 @@ TEXTS: dict[str, MetaToolTexts] = {
                     ]
                 },
             },
-            "reinitiate_all": {**_FLAG, "description": "New links even for those connected"},
+            "reinitiate_all": {**_FLAG, "description": "New links even for connected apps"},
             "specify_custom_auth": {**_OBJECT, "description": "{toolkit: {field: value}}"},
             "session_id": SESSION_ID,
         },
@@ -131,11 +131,11 @@ TEXTS: dict[str, MetaToolTexts] = {
         example={"toolkits": ["gmail"], "mode": "all", "timeout_seconds": 120},
     ),
     "LIST_TOOLKITS": MetaToolTexts(
-        description="The apps there are, by name or category.",
+        description="List the available apps, by name or category.",
         properties={
             "category": _TEXT,
             "name_filter": _TEXT,
-            "min_tools": {"type": "integer", "description": "Counts where the number is known"},
+            "min_tools": {"type": "integer", "description": "Applies if the number is known"},
             "no_auth_only": _FLAG,
             "size": {"type": "integer", "default": 10},
         },
@@ -149,13 +149,13 @@ TEXTS: dict[str, MetaToolTexts] = {
         hints=WRITES,
     ),
     "GET_REQUIRED_PARAMETERS": MetaToolTexts(
-        description="What an app asks for before it can be connected.",
+        description="List the fields that an app needs before it can be connected.",
         properties={"toolkit": _TEXT},
         required=("toolkit",),
         example={"toolkit": "gmail"},
     ),
     "CREATE_PLAN": MetaToolTexts(
-        description="Steps for a use case, made from the schemas of the tools that a search gave.",
+        description="Plan the steps for a use case, from the schemas of the tools that a search returned.",
         properties={
             "use_case": _TEXT,
             "difficulty": {"enum": ["medium", "hard"]},

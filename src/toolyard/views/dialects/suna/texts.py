@@ -5,7 +5,7 @@ from typing import Any
 from ..definitions import DELETES, SESSION, WRITES, MetaToolTexts
 
 _TEXT: dict[str, Any] = {"type": "string"}
-_SLUG: dict[str, Any] = {"type": "string", "description": "As a search gave it, such as 'github'"}
+_SLUG: dict[str, Any] = {"type": "string", "description": "As a search returned it, such as 'github'"}
 _PROFILE_ID: dict[str, Any] = {"type": "string", "description": "From get_credential_profiles"}
 _PROFILE_NAME: dict[str, Any] = {"type": "string", "description": "The name the profile was created under"}
 _TOOLS: dict[str, Any] = {
@@ -20,7 +20,7 @@ _QUERIES: dict[str, Any] = {
     "items": {
         "type": "object",
         "properties": {
-            "use_case": {"type": "string", "description": "What is to be done, in a sentence"},
+            "use_case": {"type": "string", "description": "The task, in a sentence"},
             "category": _TEXT,
             "app_slug": {"type": "string", "description": "Only this app"},
         },
@@ -32,7 +32,7 @@ _WANTED = {"queries": [{"use_case": "open an issue on GitHub", "category": "prod
 
 TEXTS: dict[str, MetaToolTexts] = {
     "search_mcp_servers": MetaToolTexts(
-        description="Find the servers (toolkits) for what is to be done. Call this before anything else. "
+        description="Find the servers (toolkits) for a task. Call this before anything else. "
         "Give `queries`; a plain `query` finds by name. The reply says which tools of each fit.",
         properties={
             "queries": _QUERIES,
@@ -54,24 +54,24 @@ TEXTS: dict[str, MetaToolTexts] = {
         example=_WANTED,
     ),
     "get_app_details": MetaToolTexts(
-        description="What is known of one toolkit, and how it is authenticated.",
+        description="Describe one toolkit, and how it is authenticated.",
         properties={"toolkit_slug": _SLUG},
         required=("toolkit_slug",),
         example={"toolkit_slug": "github"},
     ),
     "get_mcp_server_details": MetaToolTexts(
-        description="The same of a toolkit while an agent is being set up.",
+        description="The same for a toolkit while an agent is being set up.",
         properties={"toolkit_slug": _SLUG},
         required=("toolkit_slug",),
         example={"toolkit_slug": "github"},
     ),
     "get_credential_profiles": MetaToolTexts(
-        description="The credential profiles there are, and whether each is connected.",
+        description="List the credential profiles, and whether each is connected.",
         properties={"toolkit_slug": {**_SLUG, "description": "Only those of this toolkit"}},
         example={"toolkit_slug": "github"},
     ),
     "create_credential_profile": MetaToolTexts(
-        description="Make a credential profile for a toolkit. When the reply has a `connection_link`, show "
+        description="Create a credential profile for a toolkit. When the reply has a `connection_link`, show "
         "it to the user and wait until they have authorised it.",
         properties={"toolkit_slug": _SLUG, "profile_name": _TEXT, "display_name": _TEXT},
         required=("toolkit_slug", "profile_name"),
@@ -86,7 +86,7 @@ TEXTS: dict[str, MetaToolTexts] = {
         hints=WRITES,
     ),
     "discover_user_mcp_servers": MetaToolTexts(
-        description="The tools that a connected profile gives. Enable only names from here.",
+        description="List the tools of a connected profile. Enable only names from this list.",
         properties={"profile_id": _PROFILE_ID},
         required=("profile_id",),
         example={"profile_id": "the id from get_credential_profiles"},
@@ -126,7 +126,7 @@ TEXTS: dict[str, MetaToolTexts] = {
         hints=WRITES,
     ),
     "delete_credential_profile": MetaToolTexts(
-        description="Delete a credential profile; what it enabled cannot be called any more.",
+        description="Delete a credential profile; the tools it enabled can no longer be called.",
         properties={"profile_id": _PROFILE_ID},
         required=("profile_id",),
         example={"profile_id": "the id from get_credential_profiles"},
