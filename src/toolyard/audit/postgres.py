@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..databases.model import place_of, without_secrets
@@ -94,13 +93,12 @@ def _own_style(statement: str) -> bytes:
 
 
 async def _make_tables(connection: "AsyncConnection[Row]") -> None:
-    from psycopg.errors import DuplicateTable, UniqueViolation
-
     # This user may be allowed to use the tables and not to create them.
     cursor = await connection.execute("SELECT to_regclass('toolyard_audit_cursors') IS NOT NULL")
     if (await cursor.fetchone() or (False,))[0]:
         return
-    for statement in TABLES:
-        # Another process may create it at the same time, and "if not exists" does not prevent that error.
-        with suppress(DuplicateTable, UniqueViolation):
+    async with connection.transaction():
+        # Processes may start together, and "if not exists" does not prevent an error then.
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtext('toolyard_audit'))")
+        for statement in TABLES:
             await connection.execute(statement.encode())
