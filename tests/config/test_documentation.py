@@ -23,6 +23,8 @@ from toolyard.config import (
     TelemetryConfig,
     load,
 )
+from toolyard.config.caller_tables import AUDIT
+from toolyard.config.callers import AuditConfig
 from toolyard.config.loader import KEYS as TOP
 from toolyard.config.servers import KEYS
 from toolyard.config.tables import GATEWAY, RESULTS, SEARCH, STATE, STORE, TELEMETRY
@@ -45,6 +47,7 @@ def section(heading: str) -> str:
         ("`[results]`", RESULTS),
         ("`[store]`", STORE),
         ("`[telemetry]`", TELEMETRY),
+        ("`[audit]`", AUDIT),
         ("Servers", KEYS),
     ],
 )
@@ -59,6 +62,7 @@ TABLES = {
     ResultsConfig: RESULTS,
     StoreConfig: STORE,
     TelemetryConfig: TELEMETRY,
+    AuditConfig: AUDIT,
 }
 SERVERS = (ServerConfig, Stdio, Http, InProcess, Composio)
 
@@ -79,6 +83,7 @@ def test_every_field_has_a_key():
         ("`[results]`", [ResultsConfig]),
         ("`[store]`", [StoreConfig]),
         ("`[telemetry]`", [TelemetryConfig]),
+        ("`[audit]`", [AuditConfig]),
         ("Servers", SERVERS),
     ],
 )
@@ -86,7 +91,7 @@ def test_the_documented_defaults_are_the_real_ones(heading: str, models: list[ty
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| `([^`]+)` \|", section(heading), re.M)
     told = {key: default for key, default in rows if key not in ("state_dir", "api_key", "enabled")}
     real = {field.name: field.default for model in models for field in fields(model)}
-    sizes = {'"2GiB"': 2 * 2**30, '"1GiB"': 2**30, '"512MiB"': 2**29}
+    sizes = {'"2GiB"': 2 * 2**30, '"1GiB"': 2**30, '"512MiB"': 2**29, '"64MiB"': 2**26}
     assert told
     for key, default in told.items():
         if default in sizes:
