@@ -43,7 +43,7 @@ class Load(Protocol):
         """Wait for the next record that was acknowledged; None when the process is dead."""
         ...
 
-    def kill(self) -> None: ...
+    async def kill(self) -> None: ...
 
 
 class WriterLoad:
@@ -70,7 +70,7 @@ class WriterLoad:
             return None
         return line.decode().strip()
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         self._process.send_signal(signal.SIGKILL)
 
 
@@ -100,11 +100,10 @@ class GatewayLoad:
             self._ended += 1
             if self._ended == AT_A_TIME:
                 await asyncio.gather(*self._clients)
-                await self._gateway.kill()
                 return None
 
-    def kill(self) -> None:
-        os.kill(self._gateway.pid, signal.SIGKILL)
+    async def kill(self) -> None:
+        await self._gateway.kill()
 
     async def _call(self, first: int) -> None:
         talk, number = Talk(self._gateway.port), first
@@ -170,7 +169,7 @@ async def kill_under_load(
             acknowledged.add(name)
             count += 1
             if count == until:
-                load.kill()
+                await load.kill()
         if count < until:
             raise RuntimeError(f"the process ended by itself after {count} records")
     store = open_audit_store(AuditConfig(url=url), folder, ChainKey(key))

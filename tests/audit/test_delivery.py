@@ -95,7 +95,7 @@ async def test_a_webhook_gets_every_line_once_in_order_with_the_headers(
     assert receiver.ids == [f"r-{number}" for number in range(21)]
     assert [line["seq"] for line in receiver.lines] == list(range(22))
     assert receiver.headers[0]["authorization"] == "Bearer abc"
-    assert receiver.headers[0]["idempotency-key"].endswith("-0-20")
+    assert receiver.headers[-1]["idempotency-key"].endswith("-21")
 
 
 async def test_what_is_not_accepted_is_sent_again(tmp_path: Path, receiver: Receiver, address: str):

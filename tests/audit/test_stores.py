@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.audit.records import KEY, record, request_ids, stored_objects
+from tests.audit.records import KEY, full_disk, record, request_ids, stored_objects
 from tests.stores import PostgresServer
 from toolyard.audit import AuditLog, AuditUnavailableError, open_audit
 from toolyard.audit.chain import ChainKey
@@ -127,6 +127,26 @@ async def test_nothing_is_pruned_before_its_time(url: str, tmp_path: Path):
     assert await store.prune(0.0) == []
     assert await request_ids(store) == ["r-1", "r-2"]
     await store.close()
+
+
+@pytest.mark.parametrize("url", ["file:", "sqlite:"])
+async def test_calls_are_refused_while_the_disk_is_full(url: str, tmp_path: Path):
+    log = opened(url, tmp_path)
+    await log.append(record(0))
+    with full_disk(0):
+        with pytest.raises(AuditUnavailableError):
+            await log.append(record(1))
+        with pytest.raises(AuditUnavailableError):
+            await log.ensure_writable()
+    await log.ensure_writable()
+    await log.append(record(2))
+    await log.close()
+    reader = store_of(url, tmp_path)
+    assert await request_ids(reader) == ["r-0", "r-2"]
+    await reader.close()
+    report = await checked(url, tmp_path)
+    assert report.is_intact
+    assert report.chains[0].lost == 1
 
 
 CHANGES = {

@@ -12,6 +12,7 @@ import re
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 
 import msgspec
 from msgspec import Struct
@@ -39,6 +40,8 @@ logger = logging.getLogger("toolyard.audit")
 _FILE = re.compile(r"(\d{8}T\d{12}Z)_([0-9a-f]{12}-(?:[0-9a-f]{8}|unsigned))_(\d{4,})\.jsonl")
 _JOURNAL = re.compile(r"(pruned-(?:[0-9a-f]{8}|unsigned))\.jsonl")
 _TAIL = 16 * 1024
+MAX_AGE = 24 * 3600.0
+"""Seconds after which a small file is rotated too, or retention could not remove its oldest lines."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -64,17 +67,26 @@ class _Position(Struct):
 
 
 class FileAuditStore:
-    def __init__(self, folder: Path, key: ChainKey, max_bytes: int = 64 << 20) -> None:
+    def __init__(
+        self, folder: Path, key: ChainKey, max_bytes: int = 64 << 20, max_age: float = MAX_AGE
+    ) -> None:
         self.place = str(folder)
         self._folder = folder
         self._key = key
         self._max_bytes = max_bytes
+        self._max_age = max_age
+        self._rotate_at = 0.0
         self._chain: Chain | None = None
         self._file: ChainFile | None = None
         self._descriptor = -1
         self._size = 0
         self._positions: dict[str, _Position] = {}
         self._known_heads: dict[Path, tuple[tuple[int, int], ChainHead | None]] = {}
+
+    async def begin(self) -> None:
+        with self._translated():
+            if self._chain is None:
+                self._begin()
 
     async def append(self, body: bytes) -> None:
         try:
@@ -85,7 +97,7 @@ class FileAuditStore:
     def _append(self, body: bytes) -> None:
         chain = self._chain or self._begin()
         line, head = chain.line(body)
-        if self._size + len(line) > self._max_bytes:
+        if self._size + len(line) > self._max_bytes or monotonic() > self._rotate_at:
             self._rotate(chain)
             line, head = chain.line(body)
         self._write(line)
@@ -139,6 +151,7 @@ class FileAuditStore:
             file.path.unlink(missing_ok=True)
             raise
         self._file, self._descriptor, self._size = file, descriptor, len(line)
+        self._rotate_at = monotonic() + self._max_age
         chain.advance(head)
 
     async def own_chain(self) -> str:

@@ -62,7 +62,14 @@ class AuditLog:
         return self._failing_since is not None
 
     async def start(self) -> None:
-        """Begin retention and delivery. Records can be appended without it."""
+        """Begin the chain, retention and delivery. Records can be appended without it.
+
+        If the chain cannot begin, the log fails from the start, so that `closed` refuses the first call too.
+        """
+        try:
+            await self.store.begin()
+        except AuditStoreError as error:
+            self._fail(error)
         if self._keep is not None:
             self._tasks.append(asyncio.create_task(self._prune_periodically(self._keep)))
         for delivery in self._deliveries:
@@ -127,7 +134,10 @@ class AuditLog:
         since, count = self._failing_since, self._unreported
         if since is None:
             return
-        await self.store.append(self._encode(RecordsLost(time=now(), count=count, since=since)))
+        if count:
+            await self.store.append(self._encode(RecordsLost(time=now(), count=count, since=since)))
+        else:
+            await self.store.begin()
         self._unreported -= count
         self._failing_since = None
         logger.warning("the audit can be written again; %d calls have no record", count)
