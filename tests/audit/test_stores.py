@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.audit.records import KEY, full_disk, record, request_ids, stored_objects
@@ -204,3 +205,20 @@ async def test_a_restart_of_postgres_between_two_calls_is_not_noticed(
     await log.append(record(2))
     await log.close()
     assert (await checked(postgres_url, tmp_path)).is_intact
+
+
+async def test_a_gateway_that_may_only_insert_records_can_keep_an_audit(
+    postgres_server: PostgresServer, postgres_url: str, tmp_path: Path
+):
+    await written(postgres_url, tmp_path, 1)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        for statement in (
+            "CREATE ROLE scribe LOGIN PASSWORD 'correct-horse-battery'",
+            "GRANT SELECT, INSERT ON toolyard_audit TO scribe",
+            "GRANT SELECT, INSERT, UPDATE ON toolyard_audit_chains, toolyard_audit_cursors TO scribe",
+        ):
+            connection.execute(statement.encode())
+    await written(postgres_url.replace("//yard:", "//scribe:"), tmp_path, 2, 3)
+    report = await checked(postgres_url, tmp_path)
+    assert report.is_intact
+    assert [chain.records for chain in report.chains] == [1, 2]
