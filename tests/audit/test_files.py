@@ -206,6 +206,18 @@ async def test_a_journal_of_retention_that_was_changed_does_not_excuse_anything(
     await live.close()
 
 
+@pytest.mark.parametrize("event", ["start", "call", "end"])
+async def test_a_line_that_is_no_unicode_is_damage_like_any_other(tmp_path: Path, event: str):
+    await written(tmp_path, 1)
+    [file] = files(tmp_path)
+    file.write_bytes(
+        file.read_bytes().replace(
+            f'"{event}"'.encode(), f'"{event}","x":"\udc80"'.encode("utf-8", "surrogateescape")
+        )
+    )
+    assert not (await checked(tmp_path)).is_intact
+
+
 CHANGES = ["edit", "delete", "swap", "insert", "repeat", "cut"]
 
 

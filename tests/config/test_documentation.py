@@ -23,8 +23,8 @@ from toolyard.config import (
     TelemetryConfig,
     load,
 )
-from toolyard.config.caller_tables import AUDIT
-from toolyard.config.callers import AuditConfig
+from toolyard.config.caller_tables import ACCESS, ACCESS_RULE, AUDIT
+from toolyard.config.callers import AccessConfig, AccessRule, AuditConfig
 from toolyard.config.loader import KEYS as TOP
 from toolyard.config.servers import KEYS
 from toolyard.config.tables import GATEWAY, RESULTS, SEARCH, STATE, STORE, TELEMETRY
@@ -47,6 +47,8 @@ def section(heading: str) -> str:
         ("`[results]`", RESULTS),
         ("`[store]`", STORE),
         ("`[telemetry]`", TELEMETRY),
+        ("`[access]`", ACCESS),
+        ("`[[access.rules]]`", ACCESS_RULE),
         ("`[audit]`", AUDIT),
         ("Servers", KEYS),
     ],
@@ -62,6 +64,8 @@ TABLES = {
     ResultsConfig: RESULTS,
     StoreConfig: STORE,
     TelemetryConfig: TELEMETRY,
+    AccessConfig: ACCESS,
+    AccessRule: ACCESS_RULE,
     AuditConfig: AUDIT,
 }
 SERVERS = (ServerConfig, Stdio, Http, InProcess, Composio)
@@ -83,6 +87,8 @@ def test_every_field_has_a_key():
         ("`[results]`", [ResultsConfig]),
         ("`[store]`", [StoreConfig]),
         ("`[telemetry]`", [TelemetryConfig]),
+        ("`[access]`", [AccessConfig]),
+        ("`[[access.rules]]`", [AccessRule]),
         ("`[audit]`", [AuditConfig]),
         ("Servers", SERVERS),
     ],

@@ -298,7 +298,7 @@ def syslog_message(line: bytes, host: str) -> bytes:
     """The header of RFC 5424, and the line as it is stored."""
     try:
         entry = msgspec.json.decode(line, type=_Entry)
-    except msgspec.DecodeError:  # damaged; whoever reads it should see it
+    except (msgspec.DecodeError, UnicodeError, RecursionError):  # damaged; whoever reads it should see it
         entry = _Entry("damaged", datetime.now(UTC), "error")
     severity = LOST if entry.event == "lost" else SEVERITIES.get(entry.outcome, 6)
     stamp = entry.time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

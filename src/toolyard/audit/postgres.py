@@ -18,6 +18,8 @@ CONNECT_SECONDS = 3
 SECONDS = 5.0
 """For one transaction, including the wait for a connection."""
 
+_FOUR_VALUES = "VALUES (?, ?, ?, ?)"
+
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
@@ -39,7 +41,12 @@ class PostgresAuditDatabase:
         async def run(connection: "AsyncConnection[Row]") -> None:
             async with connection.transaction(), connection.cursor() as cursor:
                 for statement, rows in statements:
-                    await cursor.executemany(_own_style(statement), rows)
+                    before, values, after = statement.partition(_FOUR_VALUES)
+                    if values:  # one statement for all rows takes half the time
+                        several = before + "VALUES " + ", ".join(["(?, ?, ?, ?)"] * len(rows)) + after
+                        await cursor.execute(_own_style(several), [value for row in rows for value in row])
+                    else:
+                        await cursor.executemany(_own_style(statement), rows)
 
         await self._run(run)
 

@@ -132,6 +132,9 @@ _ACCESS_RULE: dict[str, Reader] = {
 }
 
 
+ACCESS, ACCESS_RULE = tuple(_ACCESS), tuple(_ACCESS_RULE)
+
+
 def access(data: Mapping[str, Any], file: Path) -> AccessConfig:
     """The rules as they stand in the file; `policy` reads their patterns and conditions."""
     values = read_table(data, "access", _ACCESS, file)
@@ -143,9 +146,7 @@ def access(data: Mapping[str, Any], file: Path) -> AccessConfig:
     if rows:
         values.setdefault("default", "deny")
     members: dict[str, Any] = values.pop("groups", {})
-    groups = {
-        name: read_table({"g": {name: who}}, "g", {name: texts}, file)[name] for name, who in members.items()
-    }
+    groups = read_table({"access.groups": members}, "access.groups", dict.fromkeys(members, texts), file)
     return AccessConfig(groups=groups, rules=tuple(AccessRule(**row) for row in rows), **values)
 
 
