@@ -22,12 +22,13 @@ from ..artifacts.store import (
 )
 from ..callers.resource import WELL_KNOWN
 from ..config import GatewayConfig
-from ..edge.http.app import AGENTS_PATH, AgentPaths, HttpEdge, HttpPage, PathRouter, json_page
+from ..edge.http.app import AGENTS_PATH, AgentPaths, App, HttpEdge, HttpPage, PathRouter, json_page
 from ..edge.request import Identify, Pace, Receive, Scope, Send, send_json
 from ..telemetry.metrics import CONTENT_TYPE
 from ..wire.call import Service
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode_error
+from .approvals import APPROVALS_PATH, ApprovalsApi, Approver, approver_of
 from .gateway import Gateway
 
 logger = logging.getLogger("toolyard.app")
@@ -173,6 +174,7 @@ def asgi(
             identify=identify,
             callers=gateway.callers.setting,
             exists_for=None if name is None else gateway.sees(name),
+            shows_pages_to=None if gateway.policy is None else gateway.policy.is_unrestricted,
             main_path=path,
             keys=gateway.caller_keys(name),
             max_body=max_body,
@@ -194,6 +196,17 @@ def asgi(
     if metrics is not None:
         pages["/metrics"] = HttpPage(lambda: (CONTENT_TYPE, metrics.render()))
     main = edge(gateway.view(), path)
+    routes: dict[str, App] = {
+        LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links),
+        WELL_KNOWN: gateway.callers.serve_metadata,
+        AGENTS_PATH: AgentPaths(main),
+    }
+    if gateway.policy is not None:
+
+        async def authorize(scope: Scope, receive: Receive) -> Approver:
+            return approver_of(await main.principal_of(scope, receive))
+
+        routes[APPROVALS_PATH] = ApprovalsApi(gateway.policy.approvals.pending, authorize)
     return PathRouter(
         path,
         main,
@@ -202,11 +215,7 @@ def asgi(
         pages=pages,
         start=start,
         stop=stop,
-        routes={
-            LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links),
-            AGENTS_PATH: AgentPaths(main),
-            WELL_KNOWN: gateway.callers.serve_metadata,
-        },
+        routes=routes,
     )
 
 

@@ -89,6 +89,10 @@ class GatewayPolicy:
             scope = self._scopes[rights] = CatalogueScope(self._catalogue, rights)
         return scope
 
+    def is_unrestricted(self, principal: Principal) -> bool:
+        """Whether nothing is hidden from a principal, as from the local user: it may see whole pages."""
+        return self.access.rights(principal).everything or principal.kind == "local"
+
     async def on_unknown(self, call: Call, kind: ItemKind, name: str) -> None:
         """Record that a caller asked for a name that leads nowhere, or nowhere for this caller."""
         entry = self._catalogue.find(kind, name)
