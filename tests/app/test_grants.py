@@ -7,14 +7,13 @@ import bpe_openai
 from msgspec.structs import replace
 
 from tests.app.yard import KEY, Yard, yard
-from tests.serving import Answer, call_asgi, http, initialize, modern
+from tests.serving import Answer, http, initialize, modern, serving
 from toolyard import narrow_grant
 from toolyard.app import Gateway, asgi
 from toolyard.callers.grants import Grants
 from toolyard.callers.keys import ApiKeys, KeyHolder
-from toolyard.config import Config
+from toolyard.config import Config, InProcess, ServerConfig
 from toolyard.config.callers import AccessConfig, AccessRule, AuthConfig, ProxyConfig
-from toolyard.config.servers import InProcess, ServerConfig
 from toolyard.wire.call import Principal
 
 DEMO = ServerConfig(name="demo", where=InProcess(module="toolyard.servers.demo"))
@@ -125,13 +124,9 @@ async def test_without_a_way_to_know_callers_there_is_no_such_path():
     async with yard(DEMO) as front:
         assert (await tools(front, "/agents/helper/mcp", {})).status == 404
     app = asgi(Gateway(Config(servers=(DEMO,)), KEY), identify=lambda headers: Principal(tenant="app"))
-    headers, message = modern("tools/list")
-    try:
-        assert (
-            await call_asgi(app, headers, json.dumps(message).encode(), path="/agents/helper/mcp")
-        ).status == 404  # type: ignore[arg-type]
-    finally:
-        await app.close()
+    async with serving(app) as client:
+        assert (await client.post(*modern("tools/list"), path="/mcp")).status == 200
+        assert (await client.post(*modern("tools/list"), path="/agents/helper/mcp")).status == 404
 
 
 async def test_a_legacy_session_runs_at_the_path_of_an_agent_and_belongs_to_its_grant():

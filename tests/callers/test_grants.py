@@ -279,8 +279,7 @@ async def test_what_cannot_be_a_limit_is_said(yard: Yard, limits: dict[str, Any]
 
 async def test_nobody_fills_the_store_with_grants(yard: Yard, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("toolyard.callers.grants.MAX_MADE_AN_HOUR", 3)
-    for _ in range(3):
-        token = await yard.make()
+    token, *_ = [await yard.make() for _ in range(3)]
     with pytest.raises(GrantError, match="in this hour"):
         await yard.make()
     assert await yard.make(TOKEN_HOLDER)
