@@ -4,6 +4,7 @@ import base64
 import json
 import pickle
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -43,6 +44,11 @@ async def test_a_token_shows_its_user_by_each_algorithm(issuer: Issuer, key: Any
     assert principal.kind == "jwt"
     assert principal.scopes == {"read", "write"}
     assert principal.groups == {"staff"}
+
+
+async def test_a_token_says_when_it_ends_so_that_no_grant_outlives_it(issuer: Issuer):
+    end = int(time.time()) + 300
+    assert (await shown(issuer.verifier(), issuer.token(exp=end))).expires == end
 
 
 async def test_claims_are_mapped_by_the_configuration(issuer: Issuer):
