@@ -138,6 +138,11 @@ class HealthProbe:
         reason = {} if self._fault is None else {"reason": redact(self._fault)[:MAX_REASON]}
         return {"kind": self.kind, "state": state, **reason}
 
+    @property
+    def is_down(self) -> bool:
+        """Whether the last check found a fault."""
+        return self._fault is not None
+
     async def check(self) -> None:
         if self._asked_at is not None and time.monotonic() - self._asked_at < self._max_age:
             return

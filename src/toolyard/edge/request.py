@@ -39,12 +39,23 @@ Receive = Callable[[], Awaitable[Event]]
 Send = Callable[[Event], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-JSON_CONTENT: tuple[bytes, bytes] = (b"content-type", b"application/json")
+# Replies are one caller's own: no cache may keep them, and no browser may take them for a page.
+NO_SNIFF: tuple[bytes, bytes] = (b"x-content-type-options", b"nosniff")
+NO_STORE: tuple[bytes, bytes] = (b"cache-control", b"no-store")
+JSON_HEADERS: Headers = [(b"content-type", b"application/json"), NO_STORE, NO_SNIFF]
 SSE_HEADERS: Headers = [
     (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
+    (b"cache-control", b"no-cache, no-store, no-transform"),
+    NO_SNIFF,
     (b"x-accel-buffering", b"no"),
 ]
+PAGE_HEADERS: Headers = [
+    NO_STORE,
+    NO_SNIFF,
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+]
+"""Of what a browser may be pointed at. Nothing that we show loads anything, runs or belongs into a frame."""
 
 
 class ClientDisconnectedError(Exception):
@@ -56,13 +67,13 @@ class BodyTooLargeError(Exception):
 
 
 async def send_json(send: Send, status: int, body: bytes, headers: Headers) -> None:
-    head = [JSON_CONTENT, (b"content-length", b"%d" % len(body)), *headers]
+    head = [*JSON_HEADERS, (b"content-length", b"%d" % len(body)), *headers]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
 
 
 async def send_empty(send: Send, status: int, headers: Headers) -> None:
-    head = [(b"content-length", b"0"), *headers]
+    head = [(b"content-length", b"0"), NO_STORE, NO_SNIFF, *headers]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": b""})
 
