@@ -67,13 +67,14 @@ class BodyTooLargeError(Exception):
 
 
 async def send_json(send: Send, status: int, body: bytes, headers: Headers) -> None:
-    head = [*JSON_HEADERS, (b"content-length", b"%d" % len(body)), *headers]
+    # The length comes last: our server has the headers before it from an earlier reply.
+    head = [*JSON_HEADERS, *headers, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
 
 
 async def send_empty(send: Send, status: int, headers: Headers) -> None:
-    head = [(b"content-length", b"0"), NO_STORE, NO_SNIFF, *headers]
+    head = [NO_STORE, NO_SNIFF, *headers, (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": b""})
 

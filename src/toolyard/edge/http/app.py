@@ -462,8 +462,8 @@ class PathRouter:
 
 async def _send_page(send: Send, shown: PageContent | Awaitable[PageContent], headers: Headers) -> None:
     page = await shown if inspect.isawaitable(shown) else shown
-    about = [(b"content-type", page.content_type.encode()), (b"content-length", b"%d" % len(page.body))]
-    head = [*about, *PAGE_HEADERS, *headers]
+    length = (b"content-length", b"%d" % len(page.body))
+    head = [(b"content-type", page.content_type.encode()), *PAGE_HEADERS, *headers, length]
     await send({"type": "http.response.start", "status": page.status, "headers": head})
     await send({"type": "http.response.body", "body": page.body})
 
