@@ -4,6 +4,7 @@
 MCP_REMOTE := 0.15.1
 MCP_SERVERS := 2026.8.31
 AZURITE := 3.36.0
+OIDC_PROVIDER := 9.13.3
 SAM := 1.170.0
 LAMBDA := 3.12
 
@@ -16,6 +17,7 @@ BASE := .venv/.base
 DEV := .venv/.dev
 NPM := build/npm/.mcp-remote-$(MCP_REMOTE)-servers-$(MCP_SERVERS)
 AZURE := build/azurite/.azurite-$(AZURITE)
+OIDC := build/oidc/.oidc-provider-$(OIDC_PROVIDER)
 THIRDPARTY := build/envs/thirdparty/.ready
 COMPOSIO := build/envs/composio/.ready
 RENDER := build/envs/render/.ready
@@ -38,8 +40,8 @@ ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day walk house faults bench bench-search \
-	bench-tokens bench-results bench-servers bench-lambda site coverage dist format constraints clean
+.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day walk house faults audit-kill bench bench-search \
+	bench-tokens bench-results bench-servers bench-limits bench-lambda site coverage dist format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
@@ -49,10 +51,10 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(SITE) $(DIST) programs $(RIE) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(SITE) $(DIST) programs $(RIE) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
-test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests (ARGS go to pytest; without any, two files at a time)
+test: $(DEV) $(NPM) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests (ARGS go to pytest; without any, two files at a time)
 	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
@@ -94,6 +96,9 @@ house: $(DEV) ## how the source is cut into modules, before and now (ARGS=--name
 faults: $(DEV) ## measure how long others' calls take while a server misbehaves (ARGS="hungry-http": one row)
 	@$(BIN)/python -m bench.faults $(ARGS)
 
+audit-kill: $(DEV) ## kill processes that write the audit, and look for what is lost (ARGS="--kills 3 --store file")
+	@$(BIN)/python scripts/audit_kill.py $(ARGS)
+
 bench: $(DEV) ## measure beside a bare app, the SDK and other gateways (ARGS=--no-peers: only ours)
 	@$(BIN)/python -m bench $(ARGS)
 
@@ -109,6 +114,9 @@ bench-results: $(DEV) ## what it costs to keep results small, and to read the bi
 bench-servers: $(DEV) ## what the bundled servers cost (ARGS="sql": one of them)
 	@$(BIN)/python -m bench.servers $(ARGS)
 
+bench-limits: $(DEV) ## what limits cost, and whether three replicas give exactly what one would (ARGS=--quick)
+	@$(BIN)/python -m bench.limits $(ARGS)
+
 bench-lambda: $(DEV) ## what the tiflux function costs on AWS Lambda, beside another way of serving there
 	@$(BIN)/python -m bench.aws_lambda $(ARGS)
 
@@ -116,7 +124,7 @@ site: $(DEV) $(SITE) ## build the documentation as a site with search, into buil
 	@$(BIN)/python scripts/build_site.py $(dir $(SITE))bin/zensical
 
 # Processes that tests start are measured too, unless they get an environment of their own.
-coverage: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests and write what they reach into CONTRIBUTING.md (ARGS go to pytest)
+coverage: $(DEV) $(NPM) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests and write what they reach into CONTRIBUTING.md (ARGS go to pytest)
 	@$(BIN)/python scripts/coverage_figures.py $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 dist: $(DEV) $(DIST) ## build the wheel and the sdist into dist/, and try each in an empty environment
@@ -147,6 +155,10 @@ $(NPM): | $(DEV)
 # 3.37.0 asks for a newer release of one of its packages than could be had.
 $(AZURE): | $(DEV)
 	@$(bootstrap) npm build/azurite azurite@$(AZURITE)
+	@touch $@
+
+$(OIDC): | $(DEV)
+	@$(bootstrap) npm build/oidc oidc-provider@$(OIDC_PROVIDER)
 	@touch $@
 
 $(THIRDPARTY): tests/thirdparty/requirements.txt

@@ -15,8 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import aiohttp
+from msgspec import Raw
 
+from toolyard.client.memory import MemoryConnector
 from toolyard.kit import Server
+from toolyard.upstream.connection import ClientProfile
 from toolyard.wire.errors import McpError
 
 T = TypeVar("T")
@@ -320,36 +323,38 @@ async def _nothing() -> None:
 
 
 class InProcessClient(Client):
-    """Through `server.connect()`, which answers questions by itself with the habits it is given."""
+    """Through the connection that `toolyard.Client(server)` has, one message at a time."""
 
     def __init__(self, habits: Habits, server: Server) -> None:
         super().__init__(habits)
         self._server = server
-        able = habits.capabilities
-        self.connection = server.connect(
-            era=habits.era,
-            capabilities=able,
-            log_level=habits.level if habits.era == "modern" else None,
-            on_elicit=self._answerer("elicitation/create") if habits.elicit else None,
-            on_sample=self._answerer("sampling/createMessage") if habits.sample else None,
-            on_roots=self._answerer("roots/list") if habits.roots else None,
-            on_notification=self.inbox.put,
-        )
+        self._listener = _InProcessListener(self)
 
-    def _answerer(self, method: str) -> Answerer:
-        async def answer(params: Json) -> Any:
-            try:
-                return await self.habits.answer(method, params)
-            except RpcError as error:
-                raise McpError(error.code, error.message, error.data) from None
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[None]:
+        era: Any = self.habits.era
+        able = self.habits.capabilities
+        profile = ClientProfile(json.dumps(able).encode(), info=b'{"name":"talker","version":"1"}')
+        self._connection = await MemoryConnector(self._server.service, era).open(profile)
+        self._connection.adopt(self._listener)
+        self._connection.watch(self._changed)
+        try:
+            yield
+        finally:
+            self._connection.unwatch(self._changed)
+            await self._connection.close()
 
-        return answer
+    def _changed(self, method: str, params: Raw) -> None:
+        self.inbox.put(method, json.loads(bytes(params)))
 
     async def carry(self, id: int, method: str, params: Json) -> Json:
+        members = {name: Raw(json.dumps(value).encode()) for name, value in params.items()}
+        token = params.get("_meta", {}).get("progressToken")
         try:
-            return await self.connection.request(method, params)
+            result: Any = await self._connection.request(method, members, self._listener, token)
         except McpError as error:
             raise RpcError(error.code, error.message, error.data) from None
+        return json.loads(bytes(result))
 
     async def cancel(self, id: int) -> None:
         """There is no message for it: whoever awaits the call lets go of it."""
@@ -358,6 +363,32 @@ class InProcessClient(Client):
         await self._server.service.close()
 
     async def notify(self, method: str) -> None:
+        return None
+
+
+class _InProcessListener:
+    """Hears the server during a call, and outside of any."""
+
+    principal = "in process"
+    asks_immediately = True
+
+    def __init__(self, client: InProcessClient) -> None:
+        self._client = client
+
+    async def notify(self, method: str, params: Raw) -> None:
+        self._client.inbox.put(method, json.loads(bytes(params)))
+
+    async def ask(self, method: str, params: Raw) -> Raw:
+        try:
+            answer = await self._client.habits.answer(method, json.loads(bytes(params)))
+        except RpcError as error:
+            raise McpError(error.code, error.message, error.data) from None
+        return Raw(json.dumps(answer).encode())
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+    def alive(self) -> None:
         return None
 
 

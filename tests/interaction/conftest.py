@@ -25,7 +25,7 @@ Connect = Callable[..., AbstractAsyncContextManager[Client]]
 @asynccontextmanager
 async def in_process(server: Server, habits: Habits) -> AsyncIterator[Client]:
     client = InProcessClient(habits, server)
-    async with client.connection:
+    async with client.connected():
         await client.shake_hands()
         yield client
     await server.service.close()

@@ -1,6 +1,6 @@
 """How these tests speak to a server: one step at a time, and with an ear for what it says meanwhile.
 
-`server.connect()` answers the server's questions by itself. Where a test is about the steps in between,
+`Client(server)` answers the server's questions by itself. Where a test is about the steps in between,
 it uses `Steps`, which hands each result back as it is.
 """
 
@@ -40,6 +40,11 @@ class Inbox:
     def __call__(self, method: str, params: dict[str, Any]) -> None:
         self.all.append((method, params))
         self._new.put_nowait((method, params))
+
+    def changed(self, method: str, params: Raw) -> None:
+        """A change outside of any call, in a legacy session; without a method the session is over."""
+        if method:
+            self(method, msgspec.json.decode(params))
 
     def of(self, method: str) -> list[dict[str, Any]]:
         return [params for name, params in self.all if name == method]

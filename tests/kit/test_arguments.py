@@ -9,12 +9,13 @@ import pytest
 from msgspec import Meta, Struct
 
 from tests.kit.calls import text_of
+from toolyard import Client
 from toolyard.kit import Context, Server
 
 
 async def call(server: Server, tool: str, arguments: dict[str, Any], era: Any = "modern") -> dict[str, Any]:
-    async with server.connect(era=era) as client:
-        return await client.call_tool(tool, arguments)
+    async with Client(server, era=era) as client:
+        return (await client.call_tool(tool, arguments)).raw
 
 
 class Colour(enum.Enum):
@@ -171,7 +172,7 @@ async def test_arguments_that_are_no_object_are_refused_in_a_sentence(server: Se
     async def free(a: int = 1) -> int:
         return a
 
-    async with server.connect() as client:
+    async with Client(server) as client:
         result = await client.request("tools/call", {"name": "free", "arguments": arguments})
     assert result["isError"] is True
     assert "expected `object`" in text_of(result)
@@ -182,7 +183,7 @@ async def test_arguments_may_be_left_out_when_none_is_required(server: Server) -
     async def free(a: int = 1) -> int:
         return a
 
-    async with server.connect() as client:
+    async with Client(server) as client:
         result = await client.request("tools/call", {"name": "free"})
     assert result["structuredContent"] == {"result": 1}
 

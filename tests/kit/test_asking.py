@@ -3,6 +3,7 @@
 import asyncio
 import enum
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
 import jsonschema_rs
@@ -10,34 +11,38 @@ import pytest
 from msgspec import Meta, Struct
 
 from tests.kit.calls import NAME, accept, said, soon, text_of
+from toolyard import Client
+from toolyard.client import Elicitation
 from toolyard.kit import Context, Elicit, ElicitUrl, Roots, Sample, Server
 from toolyard.wire.errors import McpError, MissingCapability
 
-ROOTS = {"roots": [{"uri": "file:///a", "name": "A"}, {"uri": "file:///b"}]}
+ROOTS = [Path("/a"), "file:///b"]
 FULL = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
 
 
-class Client:
+class Answerer:
     """Answers every question with what it was given, and keeps what it was asked."""
 
     def __init__(self, elicit: Any = None, sample: Any = None, roots: Any = None) -> None:
         self.asked: list[dict[str, Any]] = []
-        self.options = {
+        self.options: dict[str, Any] = {
             f"on_{name}": self._answer(answer)
-            for name, answer in (("elicit", elicit), ("sample", sample), ("roots", roots))
+            for name, answer in (("elicit", elicit), ("sample", sample))
             if answer is not None
         }
+        if roots is not None:
+            self.options["roots"] = lambda: self._answer(roots)(None)
 
     def _answer(self, answer: Any) -> Any:
-        def reply(params: dict[str, Any]) -> Any:
-            self.asked.append(params)
+        def reply(question: Any) -> Any:
+            self.asked.append({} if question is None else question.raw)
             return answer
 
         return reply
 
     async def call(self, server: Server, era: Any, tool: str, capabilities: Any = FULL) -> dict[str, Any]:
-        async with server.connect(era=era, capabilities=capabilities, **self.options) as client:
-            return await client.call_tool(tool)
+        async with Client(server, era=era, capabilities=capabilities, **self.options) as client:
+            return (await client.call_tool(tool)).raw
 
 
 # Forms
@@ -56,14 +61,14 @@ def greeter(server: Server) -> Server:
 
 
 async def test_an_accepted_form_brings_its_content(greeter: Server, era: Any) -> None:
-    client = Client(elicit=accept(name="Ada"))
+    client = Answerer(elicit=accept(name="Ada"))
     assert text_of(await client.call(greeter, era, "greet")) == "Hello Ada"
     assert client.asked == [{"mode": "form", "message": "Your name?", "requestedSchema": NAME}]
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_declined_or_cancelled_form_brings_none(greeter: Server, era: Any, action: str) -> None:
-    client = Client(elicit={"action": action, "content": {"name": "ignored"}})
+    client = Answerer(elicit={"action": action, "content": {"name": "ignored"}})
     assert text_of(await client.call(greeter, era, "greet")) == f"{action}, None"
 
 
@@ -81,7 +86,7 @@ async def test_a_declined_or_cancelled_form_brings_none(greeter: Server, era: An
 async def test_an_answer_that_does_not_fit_is_refused_with_its_fault(
     greeter: Server, era: Any, answer: Any, word: str
 ) -> None:
-    client = Client(elicit=answer)
+    client = Answerer(elicit=answer)
     if era == "legacy":
         result = await client.call(greeter, era, "greet")
         assert result["isError"] is True
@@ -130,7 +135,7 @@ async def asked_for(server: Server, kind: Any, answer: Any) -> tuple[dict[str, A
     async def ask(ctx: Context) -> None:
         got.append((await ctx.elicit("?", kind)).content)
 
-    client = Client(elicit=accept(**answer))
+    client = Answerer(elicit=accept(**answer))
     result = await client.call(server, "modern", "ask")
     assert "isError" not in result, result
     return client.asked[0]["requestedSchema"], got[-1]
@@ -203,7 +208,7 @@ async def test_a_link_is_asked_for_and_only_the_consent_comes_back(server: Serve
         answer = await ctx.elicit_url("Please pay", "https://pay.example/7")
         return f"{answer.action}, {answer.content}"
 
-    client = Client(elicit={"action": "accept"})
+    client = Answerer(elicit={"action": "accept"})
     assert text_of(await client.call(server, era, "pay")) == "accept, None"
     (asked,) = client.asked
     assert (asked["mode"], asked["message"], asked["url"]) == ("url", "Please pay", "https://pay.example/7")
@@ -227,7 +232,7 @@ async def test_a_prompt_is_sampled_with_its_parameters(server: Server, era: Any)
         )
         return f"{answer.role} {answer.text} {answer.model} {answer.stop_reason}"
 
-    client = Client(sample=said("Paris") | {"stopReason": "endTurn"})
+    client = Answerer(sample=said("Paris") | {"stopReason": "endTurn"})
     assert text_of(await client.call(server, era, "think")) == "assistant Paris m-1 endTurn"
     assert client.asked == [
         {
@@ -251,7 +256,7 @@ async def test_messages_are_sampled_as_they_are_and_text_is_gathered_from_all_bl
         return (await ctx.sample(messages)).text
 
     blocks = [{"type": "text", "text": "Pa"}, {"type": "image", "data": ""}, {"type": "text", "text": "ris"}]
-    client = Client(sample={"role": "assistant", "content": blocks, "model": "m"})
+    client = Answerer(sample={"role": "assistant", "content": blocks, "model": "m"})
     assert text_of(await client.call(server, era, "think")) == "Paris"
     assert client.asked[0]["messages"] == messages
 
@@ -264,8 +269,8 @@ async def test_roots_are_listed(server: Server, era: Any) -> None:
     async def folders(ctx: Context) -> list[list[str | None]]:
         return [[root.uri, root.name] for root in await ctx.roots()]
 
-    result = await Client(roots=ROOTS).call(server, era, "folders")
-    assert result["structuredContent"] == {"result": [["file:///a", "A"], ["file:///b", None]]}
+    result = await Answerer(roots=ROOTS).call(server, era, "folders")
+    assert result["structuredContent"] == {"result": [["file:///a", "a"], ["file:///b", None]]}
 
 
 # Several
@@ -283,7 +288,7 @@ async def test_several_questions_are_put_at_once_and_answered_by_name(server: Se
         who, pay, line, places = answers["who"], answers["pay"], answers["line"], answers["places"]
         return f"{who.content['name']} {pay.action} {line.text} {places[0].uri}"
 
-    client = Client(elicit=accept(name="Ada"), sample=said("so"), roots=ROOTS)
+    client = Answerer(elicit=accept(name="Ada"), sample=said("so"), roots=ROOTS)
     assert text_of(await client.call(server, era, "plan")) == "Ada accept so file:///a"
     assert len(client.asked) == 4
 
@@ -294,11 +299,11 @@ async def test_questions_one_after_the_other_each_get_their_own_answer(server: S
         names = [(await ctx.elicit(f"Name {n}?", NAME)).content["name"] for n in range(3)]
         return " ".join(names)
 
-    def answer(params: dict[str, Any]) -> Any:
-        return accept(name=params["message"].removesuffix("?"))
+    def answer(question: Elicitation) -> Any:
+        return accept(name=question.message.removesuffix("?"))
 
-    async with server.connect(era=era, on_elicit=answer) as client:
-        assert text_of(await client.call_tool("greet")) == "Name 0 Name 1 Name 2"
+    async with Client(server, era=era, on_elicit=answer) as client:
+        assert text_of((await client.call_tool("greet")).raw) == "Name 0 Name 1 Name 2"
 
 
 async def test_questions_side_by_side_in_a_task_group_work_in_both_eras(server: Server, era: Any) -> None:
@@ -309,11 +314,11 @@ async def test_questions_side_by_side_in_a_task_group_work_in_both_eras(server: 
             second = group.create_task(ctx.elicit("Second?", NAME, key="second"))
         return f"{first.result().content['name']} {second.result().content['name']}"
 
-    def answer(params: dict[str, Any]) -> Any:
-        return accept(name=params["message"])
+    def answer(question: Elicitation) -> Any:
+        return accept(name=question.message)
 
-    async with server.connect(era=era, on_elicit=answer) as client:
-        assert text_of(await client.call_tool("greet")) == "First? Second?"
+    async with Client(server, era=era, on_elicit=answer) as client:
+        assert text_of((await client.call_tool("greet")).raw) == "First? Second?"
 
 
 async def test_gathered_questions_work_in_both_eras(server: Server, era: Any) -> None:
@@ -322,11 +327,11 @@ async def test_gathered_questions_work_in_both_eras(server: Server, era: Any) ->
         answers = await asyncio.gather(*(ctx.elicit(f"{n}?", NAME, key=f"name-{n}") for n in range(3)))
         return " ".join(answer.content["name"] for answer in answers)
 
-    def answer(params: dict[str, Any]) -> Any:
-        return accept(name=params["message"])
+    def answer(question: Elicitation) -> Any:
+        return accept(name=question.message)
 
-    async with server.connect(era=era, on_elicit=answer) as client:
-        assert text_of(await client.call_tool("greet")) == "0? 1? 2?"
+    async with Client(server, era=era, on_elicit=answer) as client:
+        assert text_of((await client.call_tool("greet")).raw) == "0? 1? 2?"
 
 
 async def test_when_one_question_fails_the_others_are_no_longer_asked(server: Server) -> None:
@@ -347,7 +352,7 @@ async def test_when_one_question_fails_the_others_are_no_longer_asked(server: Se
         finally:
             dropped.set()
 
-    async with server.connect(era="legacy", on_elicit=refuse, on_sample=never) as client:
+    async with Client(server, era="legacy", on_elicit=refuse, on_sample=never) as client:
         with pytest.raises(McpError, match="No"):
             await client.call_tool("plan")
         await soon(dropped.wait())
@@ -362,7 +367,7 @@ async def test_two_questions_of_one_key_are_the_authors_mistake(
         await ctx.elicit("Second?", NAME, key="name")
         return "never"
 
-    result = await Client(elicit=accept(name="Ada")).call(server, era, "twice")
+    result = await Answerer(elicit=accept(name="Ada")).call(server, era, "twice")
     assert result["isError"] is True
     assert "'name'" in caplog.text
 
@@ -384,7 +389,7 @@ async def test_a_value_is_remembered_once_per_call_however_many_rounds_it_takes(
         await ctx.elicit("Really?", NAME)
         return [number, await ctx.remember("number", make), word]
 
-    client = Client(elicit=accept(name="Ada"))
+    client = Answerer(elicit=accept(name="Ada"))
     for call in range(2):
         result = await client.call(server, era, "order")
         assert result["structuredContent"] == {"result": [call, call, "plain"]}
@@ -399,7 +404,7 @@ async def test_an_authors_own_handler_does_not_swallow_a_question(server: Server
         except Exception:  # careless, and common
             return "swallowed"
 
-    assert text_of(await Client(elicit=accept(name="Ada")).call(server, era, "greet")) == "Ada"
+    assert text_of(await Answerer(elicit=accept(name="Ada")).call(server, era, "greet")) == "Ada"
 
 
 # Clients that cannot
@@ -429,7 +434,7 @@ async def test_a_client_that_did_not_declare_it_is_not_asked(
     async def ask(ctx: Context) -> None:
         await ctx.ask(it=question)
 
-    client = Client()
+    client = Answerer()
     if era == "legacy":
         result = await client.call(server, era, "ask", declared)
         assert result["isError"] is True
@@ -449,12 +454,12 @@ async def test_a_tool_can_look_before_it_asks(server: Server, era: Any) -> None:
             return "on my own"
         return (await ctx.sample("?")).text
 
-    assert text_of(await Client().call(server, era, "think", {})) == "on my own"
-    assert text_of(await Client(sample=said("together")).call(server, era, "think", {})) == "together"
+    assert text_of(await Answerer().call(server, era, "think", {})) == "on my own"
+    assert text_of(await Answerer(sample=said("together")).call(server, era, "think", {})) == "together"
 
 
 async def test_an_empty_declaration_of_elicitation_means_forms(greeter: Server, era: Any) -> None:
-    client = Client(elicit=accept(name="Ada"))
+    client = Answerer(elicit=accept(name="Ada"))
     assert text_of(await client.call(greeter, era, "greet", {"elicitation": {}})) == "Hello Ada"
 
 
@@ -469,6 +474,6 @@ async def test_an_error_of_the_client_can_be_caught_by_the_tool(server: Server) 
     def refuse(params: dict[str, Any]) -> Any:
         raise McpError(-1, "User rejected sampling request")
 
-    async with server.connect(era="legacy", on_sample=refuse) as client:
-        text = text_of(await client.call_tool("think"))
+    async with Client(server, era="legacy", on_sample=refuse) as client:
+        text = text_of((await client.call_tool("think")).raw)
     assert text == "went on without: -1 User rejected sampling request"

@@ -11,6 +11,8 @@ import pytest
 from msgspec import Raw
 
 from tests.kit.calls import soon
+from toolyard import Client
+from toolyard.client import Elicitation
 from toolyard.edge.stdio import Duplex
 from toolyard.kit import Context, Identity, McpError, Principal, Server, Text, ToolResult
 
@@ -32,8 +34,8 @@ async def test_a_def_tool_may_raise_anything(server: Server, error: type[BaseExc
     def broken() -> str:
         raise error
 
-    async with server.connect() as client:
-        result = await soon(client.call_tool("broken"))
+    async with Client(server) as client:
+        result = (await soon(client.call_tool("broken"))).raw
     assert result["isError"]
     assert "'broken' failed unexpectedly" in result["content"][0]["text"]
 
@@ -44,8 +46,8 @@ async def test_so_may_an_async_one(server: Server, error: type[BaseException]):
     async def broken() -> str:
         raise error
 
-    async with server.connect() as client:
-        assert (await soon(client.call_tool("broken")))["isError"]
+    async with Client(server) as client:
+        assert (await soon(client.call_tool("broken"))).raw["isError"]
 
 
 async def test_a_task_whose_tool_panics_is_over(server: Server):
@@ -54,8 +56,8 @@ async def test_a_task_whose_tool_panics_is_over(server: Server):
         raise Panic
 
     tasks = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-    async with server.connect(capabilities=tasks) as client:
-        task = await client.call_tool("broken")
+    async with Client(server, capabilities=tasks) as client:
+        task = await client.request("tools/call", {"name": "broken"}, tasks=True)
         while task["status"] == "working":
             await asyncio.sleep(0)
             task = await client.request("tasks/get", {"taskId": task["taskId"]})
@@ -68,8 +70,8 @@ async def test_json_the_author_had_already_comes_in_one_line(server: Server):
     async def passed_on() -> ToolResult:
         return ToolResult(structured=Raw(b'{\n "a": 1\n}'))
 
-    async with server.connect() as client:
-        result = await client.call_tool("passed_on")
+    async with Client(server) as client:
+        result = (await client.call_tool("passed_on")).raw
     assert result["structuredContent"] == {"a": 1}
     assert result["content"] == [{"type": "text", "text": '{"a":1}'}]
 
@@ -79,8 +81,8 @@ async def test_what_is_no_json_is_not_passed_on(server: Server):
     async def passed_on() -> ToolResult:
         return ToolResult(structured=Raw(b'{"a": '))
 
-    async with server.connect() as client:
-        assert (await client.call_tool("passed_on"))["isError"]
+    async with Client(server) as client:
+        assert (await client.call_tool("passed_on")).raw["isError"]
 
 
 async def test_forty_functions_may_block_at_once(server: Server):
@@ -91,9 +93,9 @@ async def test_forty_functions_may_block_at_once(server: Server):
         together.wait()
         return "through"
 
-    async with server.connect() as client:
+    async with Client(server) as client:
         results = await soon(asyncio.gather(*(client.call_tool("block") for _ in range(40))))
-    assert [result["content"][0]["text"] for result in results] == ["through"] * 40
+    assert [result.text for result in results] == ["through"] * 40
 
 
 async def test_waiting_on_the_loop_is_refused_and_does_not_stop_the_server(server: Server):
@@ -102,8 +104,8 @@ async def test_waiting_on_the_loop_is_refused_and_does_not_stop_the_server(serve
         ctx.wait(ctx.report_progress(1))
         return "never"
 
-    async with server.connect() as client:
-        assert (await soon(client.call_tool("slip")))["isError"]
+    async with Client(server) as client:
+        assert (await soon(client.call_tool("slip"))).raw["isError"]
 
 
 async def test_closing_does_not_wait_for_a_task_that_ignores_it(server: Server):
@@ -119,8 +121,8 @@ async def test_closing_does_not_wait_for_a_task_that_ignores_it(server: Server):
         return "done"
 
     tasks = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-    async with server.connect(capabilities=tasks) as client:
-        await client.call_tool("stubborn")
+    async with Client(server, capabilities=tasks) as client:
+        await client.request("tools/call", {"name": "stubborn"}, tasks=True)
         await soon(started.wait())
         await soon(server.close())
     let_go.set()
@@ -135,10 +137,10 @@ async def test_text_that_is_no_unicode_arrives_with_marks_in_it(server: Server):
     async def name() -> str:
         return "caf\udce9"
 
-    async with server.connect() as client:
-        result = await client.call_tool("names")
+    async with Client(server) as client:
+        result = (await client.call_tool("names")).raw
         assert [block["text"] for block in result["content"]] == ["caf?", "?!"]
-        assert (await client.read_resource("file://name"))[0]["text"] == "caf?"
+        assert (await client.read_resource("file://name")).raw["contents"][0]["text"] == "caf?"
 
 
 async def test_an_async_function_behind_an_ordinary_decorator_is_awaited(server: Server):
@@ -154,8 +156,8 @@ async def test_an_async_function_behind_an_ordinary_decorator_is_awaited(server:
     async def double(n: int) -> int:
         return n * 2
 
-    async with server.connect() as client:
-        assert (await client.call_tool("double", {"n": 2}))["structuredContent"] == {"result": 4}
+    async with Client(server) as client:
+        assert (await client.call_tool("double", {"n": 2})).raw["structuredContent"] == {"result": 4}
 
 
 @pytest.mark.parametrize("returned", ["abc", [1, 2], None, 5])
@@ -169,7 +171,7 @@ async def test_a_completion_of_the_wrong_form_is_an_error(server: Server, return
         return returned
 
     params = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": ""}}
-    async with server.connect() as client:
+    async with Client(server) as client:
         with pytest.raises(McpError) as error:
             await client.request("completion/complete", params)
     assert error.value.code == -32603
@@ -187,18 +189,18 @@ async def test_a_tool_may_be_the_client_of_another_server_and_pass_its_questions
 
     @server.tool
     async def ask_inside(ctx: Context) -> str:
-        async def pass_on(params: dict[str, Any]) -> dict[str, Any]:
-            answer = await ctx.elicit(params["message"], params["requestedSchema"])
+        async def pass_on(question: Elicitation) -> dict[str, Any]:
+            answer = await ctx.elicit(question.message, question.schema or {})
             return {"action": answer.action, "content": answer.content}
 
-        async with inner.connect(era="legacy", on_elicit=pass_on) as client:
-            return (await client.call_tool("who"))["content"][0]["text"]
+        async with Client(inner, era="legacy", on_elicit=pass_on) as client:
+            return (await client.call_tool("who")).raw["content"][0]["text"]
 
-    def answer(params: dict[str, Any]) -> dict[str, Any]:
+    def answer(question: Elicitation) -> dict[str, Any]:
         return {"action": "accept", "content": {"name": "Ada"}}
 
-    async with server.connect(on_elicit=answer) as client:
-        assert (await client.call_tool("ask_inside"))["content"][0]["text"] == "It is Ada"
+    async with Client(server, on_elicit=answer) as client:
+        assert (await client.call_tool("ask_inside")).raw["content"][0]["text"] == "It is Ada"
 
 
 def test_tenants_and_agents_do_not_run_into_each_other():

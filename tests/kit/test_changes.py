@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.kit.calls import Inbox, Steps, soon
+from toolyard import Client
 from toolyard.kit import Server
 from toolyard.wire.errors import McpError
 
@@ -46,7 +47,8 @@ async def ear(server: Server, era: str, uris: list[str] | None = None) -> AsyncI
     """Hears every list change, and the updates of `uris`, in the way of an era."""
     if era == "legacy":
         inbox = Inbox()
-        async with server.connect(era="legacy", on_notification=inbox) as client:
+        async with Client(server, era="legacy") as client:
+            client.connection.watch(inbox.changed)
             for uri in uris or []:
                 await client.request("resources/subscribe", {"uri": uri})
             yield inbox
@@ -68,11 +70,11 @@ async def test_a_changed_list_is_heard_in_both_eras(shop: Server, era: str, kind
 async def test_a_list_change_comes_after_the_change(shop: Server, era: str) -> None:
     async def late() -> None: ...
 
-    async with ear(shop, era) as inbox, shop.connect() as client:
+    async with ear(shop, era) as inbox, Client(shop) as client:
         shop.add_tool(late)
         shop.notify_tools_changed()
         await inbox.next("notifications/tools/list_changed")
-        assert [tool["name"] for tool in await client.list_tools()] == ["tool", "late"]
+        assert [tool["name"] for tool in await client.list_all("tools/list")] == ["tool", "late"]
 
 
 async def test_an_updated_resource_is_heard_by_those_who_watch_it(shop: Server, era: str) -> None:
@@ -87,7 +89,8 @@ async def test_an_updated_resource_is_heard_by_those_who_watch_it(shop: Server, 
 
 async def test_an_unsubscribed_legacy_client_hears_no_more(shop: Server) -> None:
     inbox = Inbox()
-    async with shop.connect(era="legacy", on_notification=inbox) as client:
+    async with Client(shop, era="legacy") as client:
+        client.connection.watch(inbox.changed)
         await client.request("resources/subscribe", {"uri": "shop://shelf"})
         await client.request("resources/unsubscribe", {"uri": "shop://shelf"})
         shop.notify_resource_updated("shop://shelf")
@@ -97,7 +100,7 @@ async def test_an_unsubscribed_legacy_client_hears_no_more(shop: Server) -> None
 
 
 async def test_a_legacy_client_cannot_watch_what_is_not_there(shop: Server) -> None:
-    async with shop.connect(era="legacy") as client:
+    async with Client(shop, era="legacy") as client:
         with pytest.raises(McpError) as error:
             await client.request("resources/subscribe", {"uri": "shop://nowhere"})
     assert error.value.code == -32002

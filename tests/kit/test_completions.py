@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from toolyard import Client
 from toolyard.kit import Caller, Identity, Principal, Server
 from toolyard.wire.errors import McpError
 
@@ -38,7 +39,7 @@ async def complete(
     params: dict[str, Any] = {"ref": ref, "argument": {"name": argument, "value": value}}
     if context:
         params["context"] = {"arguments": context}
-    async with server.connect(era=era) as client:
+    async with Client(server, era=era) as client:
         return (await client.request("completion/complete", params))["completion"]
 
 
@@ -72,7 +73,7 @@ async def test_a_completion_can_depend_on_who_asks(server: Server, era: Any) -> 
         return [f"{who.tenant}-{who.agent}"]
 
     params = {"ref": PROMPT, "argument": {"name": "name", "value": ""}}
-    async with server.connect(era=era, identity=Identity(Principal("acme", "ana"))) as client:
+    async with Client(server, era=era, identity=Identity(Principal("acme", "ana"))) as client:
         offered = await client.request("completion/complete", params)
     assert offered["completion"]["values"] == ["acme-ana"]
 
@@ -105,7 +106,7 @@ async def test_a_server_without_completions_does_not_know_the_method(server: Ser
     with pytest.raises(McpError) as error:
         await complete(server, PROMPT, "name")
     assert error.value.code == -32601
-    async with server.connect() as client:
+    async with Client(server) as client:
         assert "completions" not in (await client.request("server/discover"))["capabilities"]
 
 

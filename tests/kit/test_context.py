@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.kit.calls import TASKS, Inbox, Steps, text_of
+from toolyard import Client
 from toolyard.kit import Context, Message, Server, user
 from toolyard.wire.call import ClientInfo, Identity, Principal
 from toolyard.wire.errors import McpError
@@ -23,13 +24,14 @@ async def test_the_caller_says_who_asks_and_what_their_client_can(server: Server
         names = [caller.version, caller.era, caller.client.name, caller.client.version]
         return [*names, caller.tenant, caller.agent, caller.thread, *sorted(caller.capabilities)]
 
-    async with server.connect(
+    async with Client(
+        server,
         era=era,
-        client=ClientInfo("desk", "2.1"),
+        info=ClientInfo("desk", "2.1"),
         identity=Identity(Principal("acme", "clerk"), "t-1"),
         capabilities={"roots": {}, "sampling": {}},
     ) as client:
-        result = await client.call_tool("who")
+        result = (await client.call_tool("who")).raw
     version = {"legacy": "2025-11-25", "modern": "2026-07-28"}[era]
     assert result["structuredContent"]["result"] == [
         *(version, era, "desk", "2.1"),
@@ -46,9 +48,9 @@ async def test_resources_and_prompts_have_a_context_too(server: Server, era: Any
     async def prompt(ctx: Context) -> Message:
         return user(ctx.caller.client.name)
 
-    async with server.connect(era=era, client=ClientInfo("desk")) as client:
-        (contents,) = await client.read_resource("a://b")
-        (message,) = (await client.get_prompt("prompt"))["messages"]
+    async with Client(server, era=era, info=ClientInfo("desk")) as client:
+        (contents,) = (await client.read_resource("a://b")).raw["contents"]
+        (message,) = (await client.get_prompt("prompt")).raw["messages"]
     assert (contents["text"], message["content"]["text"]) == ("desk", "desk")
 
 
@@ -68,11 +70,10 @@ def worker(server: Server) -> Server:
 
 
 @pytest.mark.parametrize("token", ["p-1", 7])
-async def test_progress_carries_the_token_and_what_was_said(worker: Server, era: Any, token: Any) -> None:
-    inbox = Inbox()
-    async with worker.connect(era=era, on_notification=inbox) as client:
-        await client.request("tools/call", {"name": "work", "_meta": {"progressToken": token}})
-    assert inbox.all == [
+async def test_progress_carries_the_token_and_what_was_said(worker: Server, token: Any) -> None:
+    client = Steps(worker)
+    await client.call("work", _meta={"progressToken": token})
+    assert client.inbox.all == [
         (
             "notifications/progress",
             {"progressToken": token, "progress": 0.5, "total": 2, "message": "half of one"},
@@ -82,11 +83,10 @@ async def test_progress_carries_the_token_and_what_was_said(worker: Server, era:
     ]
 
 
-async def test_without_a_token_no_progress_is_sent(worker: Server, era: Any) -> None:
-    inbox = Inbox()
-    async with worker.connect(era=era, on_notification=inbox) as client:
-        assert text_of(await client.call_tool("work")) == "worked"
-    assert inbox.all == []
+async def test_without_a_token_no_progress_is_sent(worker: Server) -> None:
+    client = Steps(worker)
+    assert text_of(await client.call("work")) == "worked"
+    assert client.inbox.all == []
 
 
 async def test_once_the_call_is_answered_nothing_more_is_said_in_its_name(server: Server, era: Any) -> None:
@@ -103,8 +103,8 @@ async def test_once_the_call_is_answered_nothing_more_is_said_in_its_name(server
         return "left"
 
     inbox = Inbox()
-    async with server.connect(era=era, log_level="debug", on_notification=inbox) as client:
-        await client.call_tool("leave", progress_token="p")
+    async with Client(server, era=era, log_level="debug", on_notification=inbox) as client:
+        await client.call_tool("leave")
         go.set()
         await asyncio.gather(*left, return_exceptions=True)
     assert inbox.all == []
@@ -122,7 +122,7 @@ async def test_once_the_call_is_answered_nobody_is_asked_in_its_name(server: Ser
         left.append(asyncio.create_task(later()))
         return "left"
 
-    async with server.connect(era="legacy", on_roots=asked.append) as client:
+    async with Client(server, era="legacy", roots=lambda: asked.append(1)) as client:
         await client.call_tool("leave")
         go.set()
         await asyncio.gather(*left, return_exceptions=True)
@@ -146,7 +146,7 @@ def logger(server: Server) -> Server:
 async def levels_heard(server: Server, era: Any, level: str | None) -> list[str]:
     inbox = Inbox()
     modern_level = level if era == "modern" else None
-    async with server.connect(era=era, log_level=modern_level, on_notification=inbox) as client:
+    async with Client(server, era=era, log_level=modern_level, on_notification=inbox) as client:
         if era == "legacy" and level is not None:
             await client.request("logging/setLevel", {"level": level})
         await client.call_tool("log_all")
@@ -167,7 +167,7 @@ async def test_without_a_level_a_modern_client_hears_nothing_and_a_legacy_one_wh
 
 async def test_a_line_has_its_data_as_json_and_its_logger_if_named(logger: Server) -> None:
     inbox = Inbox()
-    async with logger.connect(log_level="emergency", on_notification=inbox) as client:
+    async with Client(logger, log_level="emergency", on_notification=inbox) as client:
         await client.call_tool("log_all")
     assert inbox.of("notifications/message") == [
         {"level": "emergency", "data": {"at": "emergency"}, "logger": "shop"},
@@ -178,8 +178,8 @@ async def test_a_line_has_its_data_as_json_and_its_logger_if_named(logger: Serve
 async def test_each_legacy_session_has_a_level_of_its_own(logger: Server) -> None:
     loud, quiet = Inbox(), Inbox()
     async with (
-        logger.connect(era="legacy", on_notification=loud) as one,
-        logger.connect(era="legacy", on_notification=quiet) as other,
+        Client(logger, era="legacy", on_notification=loud) as one,
+        Client(logger, era="legacy", on_notification=quiet) as other,
     ):
         await one.request("logging/setLevel", {"level": "debug"})
         await other.request("logging/setLevel", {"level": "alert"})
@@ -196,13 +196,13 @@ async def test_an_unknown_level_is_the_authors_mistake(
     async def shout(ctx: Context) -> None:
         await ctx.log("loud", "x")
 
-    async with server.connect(era="legacy") as client:
-        assert (await client.call_tool("shout"))["isError"] is True
+    async with Client(server, era="legacy") as client:
+        assert (await client.call_tool("shout")).raw["isError"] is True
     assert "'loud'" in caplog.text
 
 
 async def test_an_unknown_level_of_a_legacy_client_is_refused(logger: Server) -> None:
-    async with logger.connect(era="legacy") as client:
+    async with Client(logger, era="legacy") as client:
         with pytest.raises(McpError) as error:
             await client.request("logging/setLevel", {"level": "loud"})
     assert error.value.code == -32602
@@ -229,5 +229,5 @@ async def test_closing_the_stream_means_nothing_where_there_is_none(server: Serv
         await ctx.close_stream(retry_ms=5)
         return "went on"
 
-    async with server.connect(era=era) as client:
-        assert text_of(await client.call_tool("close")) == "went on"
+    async with Client(server, era=era) as client:
+        assert text_of((await client.call_tool("close")).raw) == "went on"

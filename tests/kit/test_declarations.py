@@ -7,12 +7,13 @@ import pytest
 from msgspec import Struct
 
 from tests.kit.calls import text_of
+from toolyard import Client
 from toolyard.kit import Context, Icon, Image, Server
 
 
 async def listed(server: Server, era: Any = "modern") -> dict[str, Any]:
-    async with server.connect(era=era) as client:
-        (tool,) = await client.list_tools()
+    async with Client(server, era=era) as client:
+        (tool,) = await client.list_all("tools/list")
     return tool
 
 
@@ -101,8 +102,8 @@ async def test_a_tool_links_its_page(server: Server) -> None:
         "ui": {"resourceUri": "ui://bench/chart", "visibility": ["model"]},
         "other": 1,
     }
-    async with server.connect() as client:
-        (contents,) = await client.read_resource("ui://bench/chart")
+    async with Client(server) as client:
+        (contents,) = (await client.read_resource("ui://bench/chart")).raw["contents"]
         discovered = await client.request("server/discover")
     assert contents["mimeType"] == "text/html;profile=mcp-app"
     assert discovered["capabilities"]["extensions"] == {"io.modelcontextprotocol/ui": {}}
@@ -120,22 +121,22 @@ async def test_tools_are_listed_in_the_order_they_were_declared(server: Server) 
 
     for name in ("zebra", "ant", "mole"):
         server.add_tool(tool, name=name)
-    async with server.connect() as client:
-        assert [item["name"] for item in await client.list_tools()] == ["zebra", "ant", "mole"]
+    async with Client(server) as client:
+        assert [item["name"] for item in await client.list_all("tools/list")] == ["zebra", "ant", "mole"]
 
 
 async def test_a_tool_made_at_run_time_can_be_called_and_a_removed_one_is_unknown(server: Server) -> None:
     async def hello() -> str:
         return "hello"
 
-    async with server.connect() as client:
+    async with Client(server) as client:
         server.add_tool(hello, name="one")
         server.add_tool(hello, name="two")
-        assert text_of(await client.call_tool("one")) == "hello"
+        assert text_of((await client.call_tool("one")).raw) == "hello"
         server.remove_tool("one")
         with pytest.raises(Exception, match="Unknown tool: 'one'"):
             await client.call_tool("one")
-        assert [item["name"] for item in await client.list_tools()] == ["two"]
+        assert [item["name"] for item in await client.list_all("tools/list")] == ["two"]
 
 
 class Adder:
@@ -152,8 +153,8 @@ async def test_an_object_that_can_be_called_is_a_tool(server: Server) -> None:
     server.add_tool(Adder(5), name="add_five")
     tool = await listed(server)
     assert list(tool["inputSchema"]["properties"]) == ["n"]
-    async with server.connect() as client:
-        assert (await client.call_tool("add_five", {"n": 1}))["structuredContent"] == {"result": 6}
+    async with Client(server) as client:
+        assert (await client.call_tool("add_five", {"n": 1})).raw["structuredContent"] == {"result": 6}
 
 
 async def test_a_partial_is_a_tool_of_what_is_left_to_fill(server: Server) -> None:
@@ -161,8 +162,8 @@ async def test_a_partial_is_a_tool_of_what_is_left_to_fill(server: Server) -> No
         return n * factor
 
     server.add_tool(functools.partial(scale, factor=3), name="treble")
-    async with server.connect() as client:
-        assert (await client.call_tool("treble", {"n": 2}))["structuredContent"] == {"result": 6}
+    async with Client(server) as client:
+        assert (await client.call_tool("treble", {"n": 2})).raw["structuredContent"] == {"result": 6}
 
 
 # What is refused at once

@@ -6,6 +6,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from tests.kit.calls import text_of
+from toolyard import Client
 from toolyard.kit import Context, Server, ToolResult
 from toolyard.kit.schema.validation import TrustedOutputSchema, TrustedSchema
 
@@ -21,8 +22,8 @@ ORDER = {
 
 
 async def call(server: Server, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    async with server.connect() as client:
-        return await client.call_tool(tool, arguments)
+    async with Client(server) as client:
+        return (await client.call_tool(tool, arguments)).raw
 
 
 async def test_an_explicit_schema_is_listed_as_it_was_written(server: Server) -> None:
@@ -32,8 +33,8 @@ async def test_an_explicit_schema_is_listed_as_it_was_written(server: Server) ->
     async def order(arguments: dict[str, Any]) -> str:
         return "ok"
 
-    async with server.connect() as client:
-        (tool,) = await client.list_tools()
+    async with Client(server) as client:
+        (tool,) = await client.list_all("tools/list")
     assert tool["inputSchema"] == schema
 
 
@@ -42,7 +43,7 @@ async def test_the_function_gets_the_whole_dict_and_a_context_when_it_asks(serve
     async def order(arguments: dict[str, Any], ctx: Context) -> str:
         return f"{arguments} for {ctx.caller.client.name}"
 
-    assert text_of(await call(server, "order", {"item": "lamp"})) == "{'item': 'lamp'} for in-process"
+    assert text_of(await call(server, "order", {"item": "lamp"})) == "{'item': 'lamp'} for toolyard"
 
 
 @pytest.mark.parametrize(
@@ -151,11 +152,11 @@ async def test_an_explicit_output_schema_is_listed_and_results_are_held_against_
     async def count(how: Any) -> Any:
         return {"count": how}
 
-    async with server.connect() as client:
-        (tool,) = await client.list_tools()
+    async with Client(server) as client:
+        (tool,) = await client.list_all("tools/list")
         assert tool["outputSchema"] == schema
-        good = await client.call_tool("count", {"how": 3})
-        bad = await client.call_tool("count", {"how": "many"})
+        good = (await client.call_tool("count", {"how": 3})).raw
+        bad = (await client.call_tool("count", {"how": "many"})).raw
     assert good["structuredContent"] == {"count": 3}
     assert text_of(good) == '{"count":3}'
     assert bad["isError"] is True
@@ -173,10 +174,10 @@ async def test_the_explicit_output_schema_wins_over_the_return_annotation(server
     async def add(a: int, b: int) -> Sum:
         return Sum(a + b)
 
-    async with server.connect() as client:
-        (tool,) = await client.list_tools()
+    async with Client(server) as client:
+        (tool,) = await client.list_all("tools/list")
         assert tool["outputSchema"] == schema
-        assert (await client.call_tool("add", {"a": 1, "b": 2}))["structuredContent"] == {"sum": 3}
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).raw["structuredContent"] == {"sum": 3}
 
 
 async def test_a_result_spelt_out_is_held_against_the_output_schema_too(server: Server) -> None:
@@ -226,10 +227,10 @@ async def test_results_that_are_made_to_fit_a_schema_are_not_held_against_it(ser
     async def order(item: Any) -> Any:
         return {"item": item}
 
-    async with server.connect() as client:
-        (tool,) = await client.list_tools()
+    async with Client(server) as client:
+        (tool,) = await client.list_all("tools/list")
         assert tool["outputSchema"] == ORDER
-        assert (await client.call_tool("order", {"item": 5}))["structuredContent"] == {"item": 5}
+        assert (await client.call_tool("order", {"item": 5})).raw["structuredContent"] == {"item": 5}
 
 
 # x-mcp-header
@@ -246,8 +247,8 @@ async def test_a_header_annotation_is_listed_from_annotations_and_from_schemas(s
     @server.tool(input_schema={"type": "object", "properties": {"region": header("Region")}})
     async def explicit(arguments: dict[str, Any]) -> None: ...
 
-    async with server.connect() as client:
-        for tool in await client.list_tools():
+    async with Client(server) as client:
+        for tool in await client.list_all("tools/list"):
             assert tool["inputSchema"]["properties"]["region"]["x-mcp-header"] == "Region"
 
 
@@ -311,8 +312,8 @@ async def test_an_output_schema_may_be_given_as_the_type_it_is_made_from(server:
     async def find(value: Any) -> ToolResult:
         return ToolResult(content=["in words"], structured={"rows": value})
 
-    async with server.connect() as client:
-        (tool,) = await client.list_tools()
+    async with Client(server) as client:
+        (tool,) = await client.list_all("tools/list")
     assert tool["outputSchema"]["required"] == ["rows"]
     found = await call(server, "find", {"value": [1, 2]})
     assert (text_of(found), found["structuredContent"]) == ("in words", {"rows": [1, 2]})

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import pytest
 from msgspec import Struct
 
+from toolyard import Client
 from toolyard.kit import Context, Server
 from toolyard.kit.localization import LocalizedTool, add_localized_tool
 
@@ -43,8 +44,8 @@ def made(locale: Literal["en", "pt"]) -> Server:
 async def test_what_is_listed_is_in_the_language_of_the_server(
     locale: Literal["en", "pt"], name: str, first: str, title: str
 ):
-    async with made(locale).connect() as client:
-        (tool,) = await client.list_tools()
+    async with Client(made(locale)) as client:
+        (tool,) = await client.list_all("tools/list")
     assert (tool["name"], tool["title"]) == (name, title)
     assert tool["annotations"] == {"readOnlyHint": True}
     assert tool["inputSchema"]["required"] == [first]
@@ -60,14 +61,14 @@ async def test_what_is_listed_is_in_the_language_of_the_server(
 )
 @pytest.mark.parametrize("locale", ["en", "pt"])
 async def test_either_name_is_answered(locale: Any, name: str, arguments: dict[str, Any], era: Any):
-    async with made(locale).connect(era=era) as client:
-        found = await client.call_tool(name, arguments)
+    async with Client(made(locale), era=era) as client:
+        found = (await client.call_tool(name, arguments)).raw
     assert found["structuredContent"] == {"answer": "how many? 7 local"}
 
 
 async def test_wrong_arguments_are_named_as_the_caller_knows_them():
-    async with made("en").connect() as client:
-        found = await client.call_tool("consultar", {"limite": 1})
+    async with Client(made("en")) as client:
+        found = (await client.call_tool("consultar", {"limite": 1})).raw
     assert found["isError"]
     assert "pergunta" in found["content"][0]["text"]
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolyard import Client
 from toolyard.kit import Server
 from toolyard.wire.errors import McpError
 
@@ -25,7 +26,7 @@ def with_tools(size: int, *names: str) -> Server:
 async def page(
     server: Server, cursor: str | None = None, era: Any = "modern"
 ) -> tuple[list[str], str | None]:
-    async with server.connect(era=era) as client:
+    async with Client(server, era=era) as client:
         answer = await client.request("tools/list", {"cursor": cursor} if cursor is not None else {})
     return [tool["name"] for tool in answer["tools"]], answer.get("nextCursor")
 
@@ -65,7 +66,7 @@ async def test_resources_templates_and_prompts_come_in_pages_too() -> None:
     def two(x: str) -> str:
         return x
 
-    async with server.connect() as client:
+    async with Client(server) as client:
         for method, member in (
             ("resources/list", "resources"),
             ("resources/templates/list", "resourceTemplates"),

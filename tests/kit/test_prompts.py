@@ -6,13 +6,14 @@ import pytest
 from msgspec import Meta
 
 from tests.kit.calls import NAME, accept
+from toolyard import Client
 from toolyard.kit import Context, Icon, Image, Message, Server, Text, ToolError, assistant, user
 from toolyard.wire.errors import McpError
 
 
 async def get(server: Server, prompt: str, era: Any = "modern", /, **arguments: str) -> list[dict[str, Any]]:
-    async with server.connect(era=era) as client:
-        return (await client.get_prompt(prompt, arguments))["messages"]
+    async with Client(server, era=era) as client:
+        return (await client.get_prompt(prompt, arguments)).raw["messages"]
 
 
 async def refusal(server: Server, prompt: str, /, **arguments: Any) -> McpError:
@@ -52,9 +53,9 @@ async def test_a_prompt_is_listed_with_its_arguments(server: Server) -> None:
         """Greets somebody."""
         return ""
 
-    async with server.connect() as client:
-        (prompt,) = await client.list_prompts()
-        got = await client.get_prompt("greet", {"name": "Ada"})
+    async with Client(server) as client:
+        (prompt,) = await client.list_all("prompts/list")
+        got = (await client.get_prompt("greet", {"name": "Ada"})).raw
     assert prompt == {
         "name": "greet",
         "title": "Greet",
@@ -128,8 +129,8 @@ async def test_a_prompt_may_ask_the_client_first(server: Server, era: Any) -> No
         answer = await ctx.elicit("Your name?", NAME)
         return f"Greet {answer.content['name']}, {style}"
 
-    async with server.connect(era=era, on_elicit=lambda _: accept(name="Ada")) as client:
-        got = await client.get_prompt("greet", {"style": "warm"})
+    async with Client(server, era=era, on_elicit=lambda _: accept(name="Ada")) as client:
+        got = (await client.get_prompt("greet", {"style": "warm"})).raw
     assert got["messages"] == [text("user", "Greet Ada, warm")]
 
 
@@ -141,5 +142,5 @@ async def test_a_removed_prompt_is_unknown(server: Server) -> None:
     server.add_prompt(greet, name="two")
     server.remove_prompt("one")
     assert (await refusal(server, "one")).code == -32602
-    async with server.connect() as client:
-        assert [prompt["name"] for prompt in await client.list_prompts()] == ["two"]
+    async with Client(server) as client:
+        assert [prompt["name"] for prompt in await client.list_all("prompts/list")] == ["two"]

@@ -48,6 +48,8 @@ from typing_extensions import Doc, TypeAliasType, TypedDict
 from tests import reading
 from tests.kit.calls import text_of
 from tests.serving import serving
+from toolyard import Client
+from toolyard.client import Elicitation
 from toolyard.kit import Context, Elicit, InvalidParams, Server, ToolResult
 
 
@@ -156,20 +158,20 @@ def server_of(function: Callable[..., Any]) -> Server:
 
 
 async def call(server: Server, tool: str = "take", /, **arguments: Any) -> dict[str, Any]:
-    async with server.connect() as client:
-        return await client.call_tool(tool, arguments)
+    async with Client(server) as client:
+        return (await client.call_tool(tool, arguments)).raw
 
 
 async def input_schema(server: Server) -> dict[str, Any]:
-    async with server.connect() as client:
-        (tool,) = await client.list_tools()
+    async with Client(server) as client:
+        (tool,) = await client.list_all("tools/list")
     jsonschema_rs.validator_for(tool["inputSchema"])
     return tool["inputSchema"]
 
 
 async def output_schema(server: Server) -> Any:
-    async with server.connect() as client:
-        (tool,) = await client.list_tools()
+    async with Client(server) as client:
+        (tool,) = await client.list_all("tools/list")
     return tool.get("outputSchema")
 
 
@@ -787,12 +789,14 @@ async def test_prompts_and_addresses_read_the_same_annotations(server: Server) -
     def read(number: Annotated[int, Field(ge=1)], kind: str = Field(alias="pet", pattern="^[a-z]+$")) -> str:
         return f"{number} {kind}"
 
-    async with server.connect() as client:
-        (prompt,) = await client.list_prompts()
-        got = await client.get_prompt(
-            "greet", {"who": "Ada", "count": "2", "home": '{"city":"Faro","number":1}'}
-        )
-        contents = await client.read_resource("a://3/cat")
+    async with Client(server) as client:
+        (prompt,) = await client.list_all("prompts/list")
+        got = (
+            await client.get_prompt(
+                "greet", {"who": "Ada", "count": "2", "home": '{"city":"Faro","number":1}'}
+            )
+        ).raw
+        contents = (await client.read_resource("a://3/cat")).raw["contents"]
         with pytest.raises(Exception, match="field 'count': expected `int` >= 1"):
             await client.get_prompt("greet", {"who": "Ada", "count": "0"})
         with pytest.raises(Exception, match=r"field 'home\.number'"):
@@ -811,16 +815,16 @@ async def test_a_model_is_a_form(server: Server) -> None:
         answers = await ctx.ask(home=Elicit("Where?", Address))
         return repr(answers["home"].content)
 
-    def answer(params: dict[str, Any]) -> dict[str, Any]:
-        assert params["requestedSchema"]["properties"]["number"] == {
+    def answer(question: Elicitation) -> dict[str, Any]:
+        assert question.raw["requestedSchema"]["properties"]["number"] == {
             "type": "integer",
             "minimum": 1,
             "description": "Of the house",
         }
         return {"action": "accept", "content": {"city": "Porto", "number": 7}}
 
-    async with server.connect(on_elicit=answer) as client:
-        assert text_of(await client.call_tool("ask")) == "Address(city='Porto', number=7)"
+    async with Client(server, on_elicit=answer) as client:
+        assert text_of((await client.call_tool("ask")).raw) == "Address(city='Porto', number=7)"
 
 
 async def test_a_form_heeds_the_fields_of_a_dataclass(server: Server) -> None:
@@ -828,13 +832,13 @@ async def test_a_form_heeds_the_fields_of_a_dataclass(server: Server) -> None:
     async def ask(ctx: Context) -> str:
         return repr((await ctx.elicit("How big?", Plain)).content)
 
-    def answer(params: dict[str, Any]) -> dict[str, Any]:
-        assert params["requestedSchema"]["properties"]["width"]["minimum"] == 1
+    def answer(question: Elicitation) -> dict[str, Any]:
+        assert question.raw["requestedSchema"]["properties"]["width"]["minimum"] == 1
         return {"action": "accept", "content": {"width": widths.pop()}}
 
     widths = [0, 2]
-    async with server.connect(on_elicit=answer) as client:
-        assert text_of(await client.call_tool("ask")) == "Plain(width=2)"
+    async with Client(server, on_elicit=answer) as client:
+        assert text_of((await client.call_tool("ask")).raw) == "Plain(width=2)"
         with pytest.raises(InvalidParams, match="field 'width': expected `int` >= 1"):
             await client.call_tool("ask")
 
@@ -933,6 +937,7 @@ sys.meta_path.insert(0, Refuse())
 from typing import Annotated
 import annotated_types as at
 from msgspec import Meta
+from toolyard import Client
 from toolyard.kit import Server
 server = Server("lean")
 @server.tool
@@ -944,9 +949,9 @@ try:
 except TypeError as error:
     print(error)
 async def main():
-    async with server.connect() as client:
+    async with Client(server) as client:
         for arguments in ({"a": 1, "b": 2}, {"a": 0}, {"a": 1, "b": 9}):
-            print((await client.call_tool("add", arguments))["content"][0]["text"])
+            print((await client.call_tool("add", arguments)).text)
 asyncio.run(main())
 print("pydantic" in sys.modules)
 """
@@ -972,11 +977,11 @@ async def test_paths_and_addresses_of_networks_are_read_by_pydantic():
     def look(file: Path, to: list[IPv4Address] | None = None) -> str:
         return f"{file!r} {to!r}"
 
-    async with server.connect() as client:
-        (tool,) = await client.list_tools()
+    async with Client(server) as client:
+        (tool,) = await client.list_all("tools/list")
         assert tool["inputSchema"]["properties"]["file"] == {"type": "string", "format": "path"}
-        assert text_of(await client.call_tool("look", {"file": "/a"})) == f"{Path('/a')!r} None"
-        wrong = await client.call_tool("look", {"file": "/a", "to": ["1.2.3"]})
+        assert text_of((await client.call_tool("look", {"file": "/a"})).raw) == f"{Path('/a')!r} None"
+        wrong = (await client.call_tool("look", {"file": "/a", "to": ["1.2.3"]})).raw
         assert wrong["isError"]
         assert "'to[0]'" in text_of(wrong)
 

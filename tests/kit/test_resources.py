@@ -7,13 +7,14 @@ import pytest
 from msgspec import Meta
 
 from tests.kit.calls import NAME, accept
+from toolyard import Client
 from toolyard.kit import Annotations, BlobContents, Context, Icon, Server, TextContents, ToolError
 from toolyard.wire.errors import McpError
 
 
 async def read(server: Server, uri: str, era: Any = "modern") -> list[dict[str, Any]]:
-    async with server.connect(era=era) as client:
-        return await client.read_resource(uri)
+    async with Client(server, era=era) as client:
+        return (await client.read_resource(uri)).raw["contents"]
 
 
 async def refusal(server: Server, uri: str, era: Any = "modern") -> McpError:
@@ -79,8 +80,8 @@ async def test_a_resource_is_listed_with_all_that_was_said_of_it(server: Server)
     async def today() -> str:
         return ""
 
-    async with server.connect() as client:
-        (listed,) = await client.list_resources()
+    async with Client(server) as client:
+        (listed,) = await client.list_all("resources/list")
     assert listed == {
         "uri": "notes://today",
         "name": "today",
@@ -100,8 +101,8 @@ async def test_name_and_description_come_from_the_function_when_unsaid(server: S
         """What happened today."""
         return ""
 
-    async with server.connect() as client:
-        (listed,) = await client.list_resources()
+    async with Client(server) as client:
+        (listed,) = await client.list_all("resources/list")
     assert listed == {"uri": "notes://today", "name": "today", "description": "What happened today."}
 
 
@@ -117,8 +118,8 @@ async def test_a_template_is_listed_apart_from_the_resources(server: Server) -> 
     async def shelf() -> str:
         return ""
 
-    async with server.connect() as client:
-        assert [found["uri"] for found in await client.list_resources()] == ["shop://shelf"]
+    async with Client(server) as client:
+        assert [found["uri"] for found in await client.list_all("resources/list")] == ["shop://shelf"]
         templates = (await client.request("resources/templates/list"))["resourceTemplates"]
     assert templates == [
         {"uriTemplate": "shop://item/{id}", "name": "item", "title": "An item", "mimeType": "text/plain"}
@@ -247,8 +248,8 @@ async def test_a_resource_may_ask_the_client_first(server: Server, era: Any) -> 
         answer = await ctx.elicit("Your name?", NAME)
         return f"{of} for {answer.content['name']}"
 
-    async with server.connect(era=era, on_elicit=lambda _: accept(name="Ada")) as client:
-        (contents,) = await client.read_resource("notes://today")
+    async with Client(server, era=era, on_elicit=lambda _: accept(name="Ada")) as client:
+        (contents,) = (await client.read_resource("notes://today")).raw["contents"]
     assert contents["text"] == "today for Ada"
 
 
@@ -330,9 +331,9 @@ async def test_of_two_variables_in_a_segment_the_first_ends_where_what_follows_i
     def page(page: str) -> str:
         return page
 
-    async with server.connect() as client:
-        assert (await client.read_resource("log://1-2-3/end"))[0]["text"] == "1|2-3"
-        assert (await client.read_resource("page://v1.2.md"))[0]["text"] == "v1.2"
+    async with Client(server) as client:
+        assert (await client.read_resource("log://1-2-3/end")).raw["contents"][0]["text"] == "1|2-3"
+        assert (await client.read_resource("page://v1.2.md")).raw["contents"][0]["text"] == "v1.2"
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
@@ -343,7 +344,7 @@ async def test_an_address_of_any_length_is_not_taken(era: str):
     def note(name: str) -> str:
         return name
 
-    async with server.connect(era=era) as client:
+    async with Client(server, era=era) as client:
         await client.read_resource("note://" + "a" * 8000)
         with pytest.raises(McpError, match="length") as refused:
             await client.read_resource("note://" + "a" * 9000)
@@ -364,10 +365,10 @@ async def test_what_comes_from_elsewhere_is_looked_for_before_each_list(server: 
 
     server.add_resource(lambda: "", "notes://today", name="today")
     server.on_list_resources(look)
-    async with server.connect(era=era) as client:
-        assert [one["name"] for one in await client.list_resources()] == ["today", "a", "b"]
+    async with Client(server, era=era) as client:
+        assert [one["name"] for one in await client.list_all("resources/list")] == ["today", "a", "b"]
         shelf[:] = ["b", "c"]
-        assert [one["name"] for one in await client.list_resources()] == ["today", "b", "c"]
+        assert [one["name"] for one in await client.list_all("resources/list")] == ["today", "b", "c"]
 
 
 async def test_a_look_that_fails_costs_no_list(server: Server, caplog: pytest.LogCaptureFixture) -> None:
@@ -376,6 +377,6 @@ async def test_a_look_that_fails_costs_no_list(server: Server, caplog: pytest.Lo
 
     server.add_resource(lambda: "", "notes://today", name="today")
     server.on_list_resources(look)
-    async with server.connect() as client:
-        assert [one["name"] for one in await client.list_resources()] == ["today"]
+    async with Client(server) as client:
+        assert [one["name"] for one in await client.list_all("resources/list")] == ["today"]
     assert "could not renew its resources" in caplog.text

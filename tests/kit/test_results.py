@@ -11,6 +11,7 @@ import pytest
 from msgspec import Struct
 
 from tests.kit.calls import text_of
+from toolyard import Client
 from toolyard.kit import (
     Annotations,
     Audio,
@@ -28,9 +29,9 @@ from toolyard.kit import (
 
 async def result_of(server: Server, era: Any = "modern", **arguments: Any) -> dict[str, Any]:
     """Call a server's only tool; if it is listed with an output schema, the result must fit it."""
-    async with server.connect(era=era) as client:
-        (tool,) = await client.list_tools()
-        result = await client.call_tool(tool["name"], arguments)
+    async with Client(server, era=era) as client:
+        (tool,) = await client.list_all("tools/list")
+        result = (await client.call_tool(tool["name"], arguments)).raw
     if "outputSchema" in tool and "isError" not in result:
         assert tool["outputSchema"]["type"] == "object"
         jsonschema_rs.validate(tool["outputSchema"], result["structuredContent"])
@@ -40,8 +41,8 @@ async def result_of(server: Server, era: Any = "modern", **arguments: Any) -> di
 
 
 async def output_schema_of(server: Server) -> Any:
-    async with server.connect() as client:
-        (tool,) = await client.list_tools()
+    async with Client(server) as client:
+        (tool,) = await client.list_all("tools/list")
     return tool.get("outputSchema")
 
 
@@ -229,8 +230,8 @@ async def test_a_result_spelt_out_keeps_its_content_beside_the_structure(server:
     async def spelt() -> ToolResult:
         return ToolResult(content=["one", Text("two")], structured={"n": 2}, meta={"took": 3})
 
-    async with server.connect() as client:
-        result = await client.call_tool("spelt")
+    async with Client(server) as client:
+        result = (await client.call_tool("spelt")).raw
     assert [block["text"] for block in result["content"]] == ["one", "two"]
     assert result["structuredContent"] == {"n": 2}
     assert result["_meta"]["took"] == 3
@@ -249,8 +250,8 @@ async def test_a_picture_beside_structured_data_does_not_replace_the_text_twin(s
     async def chart() -> ToolResult:
         return ToolResult(content=[Image(b"", "image/png")], structured={"n": 2})
 
-    async with server.connect() as client:
-        result = await client.call_tool("chart")
+    async with Client(server) as client:
+        result = (await client.call_tool("chart")).raw
     assert [block["type"] for block in result["content"]] == ["image", "text"]
     assert json.loads(result["content"][1]["text"]) == {"n": 2}
 

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
+from toolyard import Client
 from toolyard.kit import Context, Server
 
 
 async def schema_of(server: Server) -> dict[str, Any]:
     """The input schema of a server's only tool, checked to be a schema at all."""
-    async with server.connect() as client:
-        (tool,) = await client.list_tools()
+    async with Client(server) as client:
+        (tool,) = await client.list_all("tools/list")
     jsonschema_rs.validator_for(tool["inputSchema"])
     return tool["inputSchema"]
 
@@ -229,9 +230,9 @@ async def test_a_bound_method_is_a_tool_without_its_self(server: Server) -> None
 
     server.tool(Counter().add)
     assert list(await properties_of(server)) == ["by"]
-    async with server.connect() as client:
+    async with Client(server) as client:
         await client.call_tool("add")
-        assert (await client.call_tool("add", {"by": 4}))["structuredContent"] == {"result": 5}
+        assert (await client.call_tool("add", {"by": 4})).raw["structuredContent"] == {"result": 5}
 
 
 class Everything(Struct):
@@ -276,5 +277,5 @@ async def take(thing: Everything, count: int = 0) -> str:
 
 
 async def call_take(arguments: dict[str, Any]) -> dict[str, Any]:
-    async with AGREEING.connect() as client:
-        return await client.call_tool("take", arguments)
+    async with Client(AGREEING) as client:
+        return (await client.call_tool("take", arguments)).raw

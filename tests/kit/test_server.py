@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.kit.calls import Steps
+from toolyard import Client
 from toolyard.kit import Icon, Server
 from toolyard.wire.errors import McpError
 from toolyard.wire.seal import BrokenSeal
@@ -58,7 +59,7 @@ async def test_discover_says_what_a_modern_client_needs() -> None:
 
 
 async def test_initialize_says_the_same_to_a_legacy_client() -> None:
-    async with full(instructions="Be kind").connect(era="legacy") as client:
+    async with Client(full(instructions="Be kind"), era="legacy") as client:
         answer = await client.request("initialize")
     assert answer == {
         "protocolVersion": "2025-11-25",
@@ -81,7 +82,7 @@ async def test_a_server_describes_itself_with_all_that_was_said() -> None:
 
 
 async def test_an_empty_server_declares_nothing_and_knows_no_lists(server: Server, era: Any) -> None:
-    async with server.connect(era=era) as client:
+    async with Client(server, era=era) as client:
         about = await client.request("initialize" if era == "legacy" else "server/discover")
         assert set(about["capabilities"]) == {"logging"}
         for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list"):
@@ -94,9 +95,9 @@ async def test_a_list_that_runs_empty_is_an_empty_list(era: Any) -> None:
     server = full()
     server.remove_tool("tool")
     server.remove_prompt("prompt")
-    async with server.connect(era=era) as client:
-        assert await client.list_tools() == []
-        assert await client.list_prompts() == []
+    async with Client(server, era=era) as client:
+        assert await client.list_all("tools/list") == []
+        assert await client.list_all("prompts/list") == []
         about = await client.request("initialize" if era == "legacy" else "server/discover")
     assert about["capabilities"] == CAPABILITIES
 
@@ -115,14 +116,14 @@ async def test_a_method_the_modern_era_does_not_have_is_unknown(method: str) -> 
 
 @pytest.mark.parametrize("method", [*MODERN_ONLY, "nope"])
 async def test_a_method_the_legacy_era_does_not_have_is_unknown(method: str) -> None:
-    async with full().connect(era="legacy") as client:
+    async with Client(full(), era="legacy") as client:
         with pytest.raises(McpError) as error:
             await client.request(method)
     assert error.value.code == -32601
 
 
 async def test_a_legacy_client_can_ping() -> None:
-    async with full().connect(era="legacy") as client:
+    async with Client(full(), era="legacy") as client:
         assert await client.request("ping") == {}
 
 
@@ -143,7 +144,7 @@ async def test_what_may_be_cached_says_for_how_long_and_for_whom(method: str, pa
 
 
 async def test_nothing_is_said_of_caching_to_a_legacy_client() -> None:
-    async with full().connect(era="legacy") as client:
+    async with Client(full(), era="legacy") as client:
         assert set(await client.request("tools/list")) == {"tools"}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.calls import NAME, TASKS, Inbox, Steps, accept, soon, text_of
+from toolyard import Client
 from toolyard.kit import Cancelled, Context, Server, ToolError
 
 
@@ -42,11 +43,11 @@ async def test_a_def_tool_runs_beside_the_loop(server: Server, thread: Thread) -
     async def release() -> None:
         thread.go.set()
 
-    async with server.connect() as client:
+    async with Client(server) as client:
         blocked = asyncio.create_task(client.call_tool("block"))
         await soon(thread.started.wait())
         await client.call_tool("release")
-        assert (await soon(blocked))["structuredContent"] == {"result": True}
+        assert (await soon(blocked)).structured == {"result": True}
 
 
 async def test_prompts_resources_and_completions_may_be_def_too(server: Server) -> None:
@@ -64,9 +65,9 @@ async def test_prompts_resources_and_completions_may_be_def_too(server: Server) 
     def names(value: str, context: dict[str, str]) -> list[str]:
         return [str(threading.get_ident() != main)]
 
-    async with server.connect() as client:
-        prompt = await client.get_prompt("hello")
-        (contents,) = await client.read_resource("a://b")
+    async with Client(server) as client:
+        prompt = (await client.get_prompt("hello")).raw
+        (contents,) = (await client.read_resource("a://b")).raw["contents"]
         request = {"ref": {"type": "ref/prompt", "name": "hello"}, "argument": {"name": "name", "value": ""}}
         completion = await client.request("completion/complete", request)
     assert prompt["messages"][0]["content"]["text"] == "True"
@@ -82,10 +83,10 @@ async def test_a_def_tool_waits_for_what_is_async(server: Server, era: Any) -> N
         return f"Hello {answer.content['name']}"
 
     inbox = Inbox()
-    async with server.connect(
-        era=era, on_elicit=lambda _: accept(name="Ada"), on_notification=inbox
+    async with Client(
+        server, era=era, on_elicit=lambda _: accept(name="Ada"), on_notification=inbox
     ) as client:
-        assert text_of(await client.call_tool("greet", progress_token="p")) == "Hello Ada"
+        assert text_of((await client.call_tool("greet")).raw) == "Hello Ada"
     assert inbox.of("notifications/progress")[0]["message"] == "asking"
 
 
@@ -98,8 +99,8 @@ async def test_an_error_of_what_it_waits_for_is_raised_in_the_thread(server: Ser
             return f"went on: {error}"
         return "answered"
 
-    async with server.connect(era="legacy") as client:
-        assert text_of(await client.call_tool("careful")).startswith("went on: The client must declare")
+    async with Client(server, era="legacy") as client:
+        assert text_of((await client.call_tool("careful")).raw).startswith("went on: The client must declare")
 
 
 async def test_a_def_tool_sees_that_its_caller_has_gone(server: Server, thread: Thread) -> None:
@@ -115,7 +116,7 @@ async def test_a_def_tool_sees_that_its_caller_has_gone(server: Server, thread: 
             thread.tell(thread.ended)
         return "stopped"
 
-    async with server.connect() as client:
+    async with Client(server) as client:
         call = asyncio.create_task(client.call_tool("work"))
         await soon(thread.started.wait())
         call.cancel()
@@ -144,7 +145,7 @@ async def test_a_def_tool_that_waits_comes_back_when_its_call_is_cancelled(
         asked.set()
         await asyncio.Event().wait()
 
-    async with server.connect(era="legacy", on_elicit=never) as client:
+    async with Client(server, era="legacy", on_elicit=never) as client:
         call = asyncio.create_task(client.call_tool("greet"))
         await soon(asked.wait())
         call.cancel()

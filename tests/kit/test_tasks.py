@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.calls import NAME, TASKS, Inbox, Steps, accept, said, soon, text_of
+from toolyard import Client
 from toolyard.kit import Context, Elicit, Image, Long, Sample, Server, ToolError
 from toolyard.wire.call import Identity, Principal
 from toolyard.wire.errors import InvalidParams, McpError, MethodNotFound, MissingCapability
@@ -83,8 +84,8 @@ async def test_a_client_without_the_extension_gets_the_answer_inline(server: Ser
         return "done"
 
     capabilities = TASKS if era == "legacy" else {}
-    async with server.connect(era=era, capabilities=capabilities) as client:
-        assert text_of(await client.call_tool("job")) == "done"
+    async with Client(server, era=era, capabilities=capabilities) as client:
+        assert text_of((await client.call_tool("job")).raw) == "done"
 
 
 async def test_a_tool_that_requires_a_task_tells_what_to_declare(server: Server) -> None:
@@ -132,8 +133,8 @@ async def test_detaching_means_nothing_to_a_client_that_cannot_follow(server: Se
         await ctx.detach()
         return "done"
 
-    async with server.connect(era=era) as client:
-        assert text_of(await client.call_tool("job")) == "done"
+    async with Client(server, era=era) as client:
+        assert text_of((await client.call_tool("job")).raw) == "done"
 
 
 # How one ends
@@ -308,7 +309,7 @@ async def test_a_server_without_long_tools_does_not_know_the_methods(
     @server.tool
     async def quick() -> None: ...
 
-    async with server.connect(era=era, capabilities=TASKS) as client:
+    async with Client(server, era=era, capabilities=TASKS) as client:
         with pytest.raises(MethodNotFound):
             await client.request(method, {"taskId": "x", **more})
 
@@ -507,7 +508,8 @@ async def test_legacy_clients_hear_nothing_of_tasks(server: Server) -> None:
     led = Led(server)
     inbox = Inbox()
     client = Steps(server, TASKS)
-    async with server.connect(era="legacy", on_notification=inbox):
+    async with Client(server, era="legacy") as listening:
+        listening.connection.watch(inbox.changed)
         led.go.set()
         await client.finished((await client.call("job"))["taskId"])
         server.notify_tools_changed()
@@ -519,7 +521,7 @@ async def test_the_extension_is_declared_by_a_server_that_has_long_tools(server:
     Led(server)
     discovered = await Steps(server).request("server/discover")
     assert discovered["capabilities"]["extensions"] == {"io.modelcontextprotocol/tasks": {}}
-    async with server.connect(era="legacy") as client:
+    async with Client(server, era="legacy") as client:
         assert "extensions" not in (await client.request("initialize"))["capabilities"]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.kit.calls import text_of
+from toolyard import Client
 from toolyard.kit import Server, ToolError
 from toolyard.wire.errors import InvalidParams, McpError
 
@@ -16,8 +17,8 @@ SECRET = "postgres://admin:hunter2@db/prod"
 
 
 async def call(server: Server, tool: str, era: Any = "modern", **arguments: Any) -> dict[str, Any]:
-    async with server.connect(era=era) as client:
-        return await client.call_tool(tool, arguments)
+    async with Client(server, era=era) as client:
+        return (await client.call_tool(tool, arguments)).raw
 
 
 async def test_a_tool_error_is_a_text_for_the_model(server: Server, era: Any) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstream.texts import cut, each_byte, texts
-from toolyard.upstream.http.client import EventReader, SpooledEvent
+from toolyard.upstream.http.events import EventReader, SpooledEvent
 from toolyard.upstream.messages.spool import Spooled, SpoolError, SpoolLimitError
 
 KIB = 1024

@@ -12,7 +12,7 @@ import pytest
 
 from tests.app.speaker import MODERN, tool
 from tests.app.yard import at, yard
-from toolyard.kit.connection import Connection
+from toolyard import Client
 
 ECHO = "mcp__up__echo"
 
@@ -99,18 +99,18 @@ def closer() -> Iterator[Closer]:
 
 
 async def test_a_call_that_meets_a_connection_closed_while_idle_arrives_and_arrives_once(closer: Closer):
-    async with yard(at(closer.url, retries=0)) as front, Connection(front.gateway.view()) as client:
+    async with yard(at(closer.url, retries=0)) as front, Client(front.gateway.view()) as client:
         await front.until_health(lambda health: health["servers"]["up"]["state"] == "up")
         for number in range(20):
             closed = closer.close_idle()
             result = await client.call_tool(ECHO, {"text": f"call {number}"})
             assert closed > 0
-            assert result["content"][0]["text"] == f"call {number}"
+            assert result.text == f"call {number}"
         assert closer.calls == [f"call {number}" for number in range(20)]
 
 
 async def test_a_call_that_arrived_is_not_sent_again_when_its_connection_ends(closer: Closer):
-    async with yard(at(closer.url)) as front, Connection(front.gateway.view()) as client:
+    async with yard(at(closer.url)) as front, Client(front.gateway.view()) as client:
         await client.call_tool(ECHO, {"text": "first"})
         closer.dies = True
         refused = await front.call(ECHO, {"text": "only once"})
@@ -119,7 +119,7 @@ async def test_a_call_that_arrived_is_not_sent_again_when_its_connection_ends(cl
 
 
 async def test_many_at_once_after_a_pause_all_arrive_once(closer: Closer):
-    async with yard(at(closer.url, retries=0)) as front, Connection(front.gateway.view()) as client:
+    async with yard(at(closer.url, retries=0)) as front, Client(front.gateway.view()) as client:
         texts = [f"call {number}" for number in range(30)]
         await asyncio.gather(*(client.call_tool(ECHO, {"text": text}) for text in texts))
         closer.close_idle()

@@ -17,7 +17,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from msgspec import Raw
-from msgspec.structs import replace
 
 from ..edge.aws.events import (
     BadEventError,
@@ -45,11 +44,8 @@ def limited_to_function(server: Server) -> Server:
 
     Require a key where callers can send one: the function's own would serve anyone who knows its URL.
     """
-    for tool in server.tools.values():
-        tool.long = None
-    server.features.discard("tasks")
-    if server.caller_keys is not None:
-        server.caller_keys = replace(server.caller_keys, required=True)
+    server.disable_tasks()
+    server.require_caller_keys()
     return server
 
 
@@ -85,7 +81,7 @@ class FunctionService:
 
         for tool in self._server.tools.values():
             if tool.info.output_schema is not None and tool.serial not in self._widened:
-                tool.info = replace(tool.info, output_schema=either_schema(tool.info.output_schema))
+                tool.list_output_schema(either_schema(tool.info.output_schema))
                 self._widened.add(tool.serial)
 
 

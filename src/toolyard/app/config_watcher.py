@@ -45,10 +45,10 @@ async def watch(
         except ConfigError as error:
             loaded = now
             if gateway.config_fault != str(error):
-                gateway.config_fault = str(error)
+                gateway.set_config_fault(str(error))
                 logger.error("the changed configuration is not used: %s", error)
             continue
-        gateway.config_fault = None
+        gateway.set_config_fault(None)
         if config != gateway.config:
             try:
                 await gateway.reload(config)

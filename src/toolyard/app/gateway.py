@@ -26,7 +26,7 @@ from ..search.feedback import ResultSizes
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
 from ..upstream.handshake import INSTANCE
-from ..upstream.http.client import UpstreamHttpClient
+from ..upstream.http.client import PooledHttpClient
 from ..views import AllView, BareView
 from ..views.context import ViewContext
 from ..views.stored_results import READ_RESULT, StoredResults
@@ -35,6 +35,7 @@ from ..wire.call import Call, Caller
 from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
+from .callers import GatewayCallers
 from .results import ResultShaping, with_widened_schema
 from .search import GatewaySearch
 from .storage import GatewayStorage
@@ -65,11 +66,14 @@ class Gateway:
             else None
         )
         self._traces: Tracing | None = tracing.start(config.telemetry)
-        self._http = UpstreamHttpClient()
+        self._http = PooledHttpClient()
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         folder = state_folder(config)
         self._store = CatalogueStore(folder)
         self.storage = GatewayStorage(config, folder, self.sealer)
+        self.callers = GatewayCallers(
+            config, folder, self.storage.state, self.sealer, has_key=key is not None
+        )
         sizes = ResultSizes()
         shaper = ResultShaper(self.storage.store, self.storage.ledger, sizes)
         self.shaping = (
@@ -87,8 +91,7 @@ class Gateway:
         self._many_tenants = False
         self.needs_restart: list[str] = []
         """Settings that were changed while it runs and take effect after a restart."""
-        self.config_fault: str | None = None
-        """Why the configuration on disk is not the one that runs."""
+        self._config_fault: str | None = None
         self._context = ViewContext(
             self.catalogue,
             self._mounts,
@@ -157,6 +160,7 @@ class Gateway:
         await self._http.close()
         if self.shaping is not None:
             await self.shaping.close()
+        await self.callers.close()
         await self.storage.close()
         if self._traces is not None:
             await self._traces.close()
@@ -164,7 +168,10 @@ class Gateway:
     async def reload(self, config: Config) -> None:
         """Takes over a changed configuration. What is equal in both is not touched."""
         wanted = {server.name: server for server in config.servers}
-        self._many_tenants = self._many_tenants or _caller_keys(config, None) is not None
+        # First, so that nobody calls a server that is new under a rule that is old.
+        self.callers.configure(config)
+        told_apart = config.auth.knows_callers or _caller_keys(config, None) is not None
+        self._many_tenants = self._many_tenants or told_apart
         for name in [name for name in self._servers if name not in wanted]:
             self._unmount(name)
             if self.metrics is not None:
@@ -281,6 +288,15 @@ class Gateway:
         """Health, after a short check of the state and the store."""
         await self.storage.check()
         return self.health()
+
+    @property
+    def config_fault(self) -> str | None:
+        """Why the configuration on disk is not the one that runs."""
+        return self._config_fault
+
+    def set_config_fault(self, reason: str | None) -> None:
+        """Report in `health` that the configuration on disk cannot be used, or with None that it can."""
+        self._config_fault = reason
 
     def health(self) -> dict[str, Any]:
         servers = {name: self._server_health(mounted) for name, mounted in self._servers.items()}

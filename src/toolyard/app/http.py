@@ -143,6 +143,8 @@ def asgi(
     allowed_hosts: list[str] | None = None,
     allowed_origins: list[str] | None = None,
     identify: Identify | None = None,
+    exposed: bool = False,
+    open_to_all: bool = False,
     max_body: int = 4 * 1024 * 1024,
     pace: Pace | None = None,
     on_start: Callable[[], Awaitable[Any]] | None = None,
@@ -151,11 +153,16 @@ def asgi(
     """Build the app. `on_start` runs after the gateway has started, `on_stop` before it closes.
 
     Hosts and origins default to those of the configuration; the host of `public_url` is always allowed.
+    Who calls is found out by `identify`, else as `[auth]` says. `exposed`: other machines reach the app, so
+    that a caller from there needs a credential, whatever `[auth]` says, unless it is `open_to_all`.
     """
     settings = gateway.config.gateway
     hosts = [*(settings.allowed_hosts if allowed_hosts is None else allowed_hosts), *_public_host(settings)]
     origins = list(settings.allowed_origins) if allowed_origins is None else allowed_origins
-    if identify is not None or gateway.caller_keys().keys is not None:
+    if identify is None:
+        gateway.callers.enforce(exposed=exposed, open_to_all=open_to_all)
+    knows_callers = identify is not None or gateway.callers.setting.authenticator is not None
+    if knows_callers or gateway.caller_keys().keys is not None:
         gateway.serve_many_tenants()
 
     def edge(service: Service, at: str, name: str | None = None) -> HttpEdge:
@@ -166,6 +173,7 @@ def asgi(
             allowed_hosts=hosts,
             allowed_origins=origins,
             identify=identify,
+            callers=gateway.callers.setting,
             keys=gateway.caller_keys(name),
             max_body=max_body,
             pace=pace,

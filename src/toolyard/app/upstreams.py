@@ -29,7 +29,7 @@ from ..upstream.composio import ComposioClient, JsonApi, LabsClient, ToolRouterC
 from ..upstream.composio.rest import KEY_HEADER
 from ..upstream.connection import GATEWAY_CALLER, ConnectionPool, ConnectionPoolByEra, StartProgress
 from ..upstream.handshake import MODERN_META
-from ..upstream.http.client import UpstreamHttpClient
+from ..upstream.http.client import PooledHttpClient
 from ..upstream.http.connector import HttpConnector
 from ..upstream.inprocess import InProcessUpstream
 from ..upstream.stdio.connector import StdioConnector
@@ -47,7 +47,7 @@ class SharedParts(NamedTuple):
     catalogue: Catalogue
     store: CatalogueStore
     leases: Leases
-    http: UpstreamHttpClient
+    http: PooledHttpClient
     sealer: Sealer
     parked: ParkedCalls
     metrics: Metrics | None

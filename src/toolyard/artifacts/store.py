@@ -167,15 +167,19 @@ class ResultLinks:
     """Signed links to results. Stateless: the link contains tenant, id and expiry."""
 
     def __init__(self, sealer: Sealer, base: str) -> None:
+        """`base` is the gateway's URL for clients; if empty, there are no links."""
         self._sealer = sealer
-        self.base = base.rstrip("/")
-        """The gateway's URL for clients; if empty, there are no links."""
+        self._base = base.rstrip("/")
+
+    def set_base(self, url: str) -> None:
+        """The gateway's URL became known, because it has begun to listen."""
+        self._base = url.rstrip("/")
 
     def make(self, tenant: str, id: str, expires: float) -> str | None:
-        if not self.base:
+        if not self._base:
             return None
         token = self._sealer.seal(msgspec.json.encode([tenant, id, int(expires)]), _PURPOSE)
-        return f"{self.base}{LINK_PATH}{token}"
+        return f"{self._base}{LINK_PATH}{token}"
 
     def open(self, token: str) -> tuple[str, str] | None:
         """The tenant and id of a link; None if it is forged or expired."""

@@ -40,7 +40,7 @@ class UpstreamItem(Struct, frozen=True, gc=False):
     """Legacy: answers only as a task."""
     headers: tuple[ParamHeader, ...] = ()
     reads: bool | None = None
-    """What a tool declares of itself: it only reads, or it may change something. None: nothing."""
+    """Of a tool: whether its annotations say that it only reads; None if they do not say."""
 
 
 class ItemKind(Struct, frozen=True):

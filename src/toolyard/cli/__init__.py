@@ -1,7 +1,8 @@
 """The `toolyard` command: a group whose subcommands are imported when they are called.
 
 Data goes to standard output, everything else to standard error. Exit status: 0 for success, 1 if a
-tool reports an error, 2 if the command fails, 3 if `list` misses servers, 130 if interrupted.
+tool reports an error or `audit verify` finds damage, 2 if the command fails, 3 if `list` misses servers,
+130 if interrupted.
 """
 
 import os
@@ -30,7 +31,9 @@ COMMANDS = {
     "add": "commands.add_remove:add",
     "import": "commands.import_servers",
     "remove": "commands.add_remove:remove",
+    "keys": "commands.keys",
     "stats": "commands.stats",
+    "audit": "commands.audit",
     "openapi": "commands.openapi",
     "deploy": "deploy",
     "completion": "commands.completion",

@@ -22,10 +22,6 @@ from .memory import MemoryConnector
 if TYPE_CHECKING:
     from ..config import Config
 
-if TYPE_CHECKING:
-    pass
-
-
 MAX_RESULT = 2**30
 CONNECT_SECONDS = 30.0
 EXAMPLE = "as in http://127.0.0.1:8321/mcp"
@@ -93,11 +89,11 @@ def _in_memory(target: Any, options: TargetOptions) -> Opened:
 
 def _at_address(url: str, options: TargetOptions) -> Opened:
     from ..config import Http
-    from ..upstream.http.client import UpstreamHttpClient
     from ..upstream.http.connector import HttpConnector
+    from ..upstream.http.direct import DirectHttpClient
 
     check_url(url)
-    client = UpstreamHttpClient()
+    client = DirectHttpClient()
     seconds = options.open_timeout or CONNECT_SECONDS
     where = Http(url=url, headers=dict(options.headers))
     connector = HttpConnector(url, where, client, seconds, MAX_RESULT, options.era)

@@ -64,6 +64,7 @@ _ISSUER: dict[str, Reader] = {
     "claims": variables,
     "tenant": text,
     "leeway": seconds_or_zero,
+    "plain_http": flag,
 }
 _PROXY: dict[str, Reader] = {
     "addresses": networks,
@@ -89,7 +90,13 @@ def auth(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> AuthCon
                 "name the addresses of the proxy: anybody else could send its headers",
             )
         values["proxy"] = ProxyConfig(**known)
-    return AuthConfig(issuers=tuple(IssuerConfig(**row) for row in rows), **values)
+    config = AuthConfig(issuers=tuple(IssuerConfig(**row) for row in rows), **values)
+    if config.required and not config.knows_callers:
+        raise ConfigError(
+            f"{display_path(file)}: [auth] is required, and there is no way to show who one is",
+            "add keys = true, [[auth.issuers]] or [auth.proxy]",
+        )
+    return config
 
 
 def _check_issuer(row: dict[str, Any], where: str) -> None:
@@ -200,6 +207,7 @@ def limits(data: Mapping[str, Any], file: Path) -> LimitsConfig:
 _AUDIT: dict[str, Reader] = {
     "url": text,
     "arguments": one_of("none", "digest", "redacted"),
+    "unavailable": one_of("open", "closed"),
     "max_bytes": size,
     "keep": seconds,
     "webhook": url_or_empty,

@@ -22,6 +22,8 @@ class IssuerConfig(Struct, frozen=True, kw_only=True):
     tenant: str = ""
     """The tenant of all its users; without it, the claim, else the issuer's host."""
     leeway: float = 60.0
+    plain_http: bool = False
+    """Whether its addresses may be http beyond this machine, where anybody on the way could answer."""
 
 
 class ProxyConfig(Struct, frozen=True, kw_only=True):
@@ -138,6 +140,8 @@ class AuditConfig(Struct, frozen=True, kw_only=True):
     url: str = ""
     """`file:` (JSON lines in a folder), `sqlite:` or `postgresql:`; empty: no audit."""
     arguments: Literal["none", "digest", "redacted"] = "digest"
+    unavailable: Literal["open", "closed"] = "closed"
+    """Whether calls pass while no record can be written."""
     max_bytes: int = 64 * 1024 * 1024
     """A file of JSON lines is rotated at this size."""
     keep: float = 90 * 24 * 3600.0

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from .caller_tables import access, audit, auth, limits
+from .callers import AuthConfig
 from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest_or_all
 from .files import display_path, is_toml, parse, read
 from .models import Broken, Config, GatewayConfig, ServerConfig
@@ -159,6 +160,8 @@ def _build(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
     own = {} if asked.foreign else asked.data
     settings = gateway(asked.data, asked.file, env) if not asked.foreign else GatewayConfig()
     _check_bare_view(settings, [entry.name for entry in entries], asked.file)
+    callers = auth(own, asked.file, env)
+    _check_caller_keys(servers, callers)
     return Config(
         servers=servers,
         broken=broken,
@@ -169,7 +172,7 @@ def _build(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
         results=results(own, asked.file),
         store=store(own, asked.file, env),
         telemetry=telemetry(own, asked.file),
-        auth=auth(own, asked.file, env),
+        auth=callers,
         access=access(own, asked.file),
         limits=limits(own, asked.file),
         audit=audit(own, asked.file, env),
@@ -240,6 +243,16 @@ def _check_tables(source: ConfigSource, env: Mapping[str, str]) -> None:
         access(source.data, source.file)
         limits(source.data, source.file)
         audit(source.data, source.file, env)
+
+
+def _check_caller_keys(servers: tuple[ServerConfig, ...], callers: AuthConfig) -> None:
+    """A token that was shown to the gateway is never passed on."""
+    for server in servers:
+        if callers.knows_callers and "authorization" in server.caller_keys:
+            raise ConfigError(
+                f"server {server.name!r} takes callers' keys from 'authorization', which [auth] needs",
+                'name another header, as in caller_keys = ["x-api-key"]',
+            )
 
 
 def _check_bare_view(settings: GatewayConfig, names: list[str], file: Path) -> None:

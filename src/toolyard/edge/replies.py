@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from ..wire.call import Call, Service, StreamedResult
 from ..wire.errors import InternalError, McpError
@@ -36,27 +36,40 @@ class StreamedReply:
         self._result.close()
 
 
-async def answer(service: Service, call: Call) -> tuple[int, bytes | StreamedReply]:
-    """The HTTP status a modern client should see, and the encoded response."""
+async def answer(service: Service, call: Call) -> bytes | StreamedReply:
+    """The encoded response, where there is no HTTP status to be chosen."""
     assert call.id is not None
     try:
         result = await service.handle(call)
         if isinstance(result, StreamedResult):
-            return 200, StreamedReply(call.id, result)
-        return 200, encode(JsonRpcResponse(call.id, result))
+            return StreamedReply(call.id, result)
+        return encode(JsonRpcResponse(call.id, result))
     except Exception as error:
-        return error_reply(call, error)
+        return error_reply(call, error).body
 
 
-def error_reply(call: Call, error: Exception) -> tuple[int, bytes]:
+class ErrorReply(Struct, frozen=True):
+    """An error as HTTP has it."""
+
+    status: int
+    body: bytes
+    headers: list[tuple[bytes, bytes]] = []
+
+    @property
+    def legacy_status(self) -> int:
+        """Legacy errors are answers like any other. A challenge works only under its own status."""
+        return self.status if any(name == b"www-authenticate" for name, _ in self.headers) else 200
+
+
+def error_reply(call: Call, error: Exception) -> ErrorReply:
     """The last net: nothing from inside may leak, and the process goes on."""
     if isinstance(error, McpError):
         try:
-            return error.http_status, encode_error(call.id, error)
+            return ErrorReply(error.http_status, encode_error(call.id, error), error.http_headers)
         except Exception as unfit:  # its data is an author's, and may be anything
             logger.error("the data of error %d cannot be sent: %s", error.code, unfit)
     logger.error("%s failed", call.method, exc_info=error)
-    return 500, encode_error(call.id, InternalError())
+    return ErrorReply(500, encode_error(call.id, InternalError()))
 
 
 async def take_notification(service: Service, call: Call) -> None:

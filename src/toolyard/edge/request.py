@@ -1,12 +1,12 @@
 """Reads one HTTP request, from its headers to its call.
 
-Owns the steps of every HTTP edge, in this order: check Host and Origin, identify the caller (`identify`,
+Owns the steps of every HTTP edge, in this order: check Host and Origin, identify the caller (`identify` or an authenticator,
 callers' keys), read which replies it accepts, and make the call. Also the ASGI types, and the time limits
 of an edge (`Pace`). Does not answer calls: `http` and `aws` do.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import UNSET, Struct
@@ -226,6 +226,38 @@ class Refused(Exception):
         self.headers = headers or []
 
 
+class RequestAuthenticator(Protocol):
+    """Finds out who makes a request, from its credentials and where it comes from."""
+
+    async def authenticate(
+        self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b""
+    ) -> Principal:
+        """`peer` is the address at the other end of the connection, `resource` the path of the endpoint.
+
+        Raises `Refused` to turn the request away.
+        """
+        ...
+
+
+class AuthenticatorSetting(Struct):
+    """Who finds out who calls, now. A gateway changes it when its configuration changes."""
+
+    authenticator: RequestAuthenticator | None = None
+
+
+async def authenticate_caller(
+    authenticator: RequestAuthenticator, headers: RequestHeaders, scope: Scope, receive: Receive, path: str
+) -> Identity:
+    """Raises `Refused`, also where a trailer of the body may stand among the headers."""
+    if b"transfer-encoding" in headers.raw:
+        _check_trailers(scope, receive)
+    client = scope.get("client")
+    principal = await authenticator.authenticate(
+        headers, client[0] if client else "", resource=path, query=scope.get("query_string", b"")
+    )
+    return Identity(principal)
+
+
 async def identify_caller(
     identify: Identify, headers: RequestHeaders, scope: Scope, receive: Receive
 ) -> Identity:
@@ -236,9 +268,8 @@ async def identify_caller(
     if scope.get("http_version") in ("2", "3"):
         headers = _with_one_cookie(headers)
     check_repeated(headers)
-    if b"transfer-encoding" in headers.raw and _mixes_trailers(scope, receive):
-        message = "Send a Content-Length: this server cannot tell the trailers of a chunked body from headers"
-        raise Refused(411, f"{message}; it runs uvicorn without --http {_LIMITED_HTTP}")
+    if b"transfer-encoding" in headers.raw:
+        _check_trailers(scope, receive)
     found = identify(headers.pairs)
     if not isinstance(found, Principal | Identity):
         found = await found
@@ -252,6 +283,12 @@ def _with_one_cookie(headers: RequestHeaders) -> RequestHeaders:
         return headers
     others = [pair for pair in headers.pairs if pair[0] != b"cookie"]
     return RequestHeaders.of([*others, (b"cookie", b"; ".join(pieces))])
+
+
+def _check_trailers(scope: Scope, receive: Receive) -> None:
+    if _mixes_trailers(scope, receive):
+        message = "Send a Content-Length: this server cannot tell the trailers of a chunked body from headers"
+        raise Refused(411, f"{message}; it runs uvicorn without --http {_LIMITED_HTTP}")
 
 
 def _mixes_trailers(scope: Scope, receive: Receive) -> bool:
@@ -320,8 +357,10 @@ class CallerKeyReader:
             except BaseException:
                 forget_keys(found)
                 raise
-        marks = "+".join(dict.fromkeys(secret.fingerprint for secret in found.values()))
         principal = identity.principal
+        if principal.kind not in ("local", "application"):
+            return identity, found  # who asks is known already, and such a key is for a server only
+        marks = "+".join(dict.fromkeys(secret.fingerprint for secret in found.values()))
         is_local = principal.tenant == Principal().tenant
         tenant = f"key:{marks}" if is_local else f"{principal.tenant}/key:{marks}"
         return replace(identity, principal=replace(principal, tenant=tenant)), found

@@ -146,7 +146,7 @@ class Duplex:
 
     async def _answer(self, call: Call, id: Id) -> None:
         try:
-            _, body = await answer(self._service, call)
+            body = await answer(self._service, call)
             if isinstance(body, StreamedReply):
                 with body:
                     await self._write_pieces(body.chunks())
@@ -249,10 +249,14 @@ async def _nothing() -> None:
     return None
 
 
-def run(service: Service, on_close: OnClose = _nothing) -> None:
-    """`on_close` runs after every call has been answered, and closes the resources of the service."""
+def run(
+    service: Service,
+    on_close: OnClose = _nothing,
+    identity: Identity = Identity(),  # noqa: B008 (frozen)
+) -> None:
+    """`on_close` runs when every call has been answered, and closes what the service uses."""
     with _protocol_streams() as (source, sink), suppress(KeyboardInterrupt):
-        run_to_end(serve(service, source, sink, on_close))
+        run_to_end(serve(service, source, sink, on_close, identity))
 
 
 @contextmanager
@@ -280,15 +284,21 @@ def _copy(fd: int, mode: int) -> int:
         return os.open(os.devnull, mode)
 
 
-async def serve(service: Service, source: int, sink: int, on_close: OnClose = _nothing) -> None:
-    """Serve the messages of one pair of file descriptors until the input ends or a signal stops us."""
+async def serve(
+    service: Service,
+    source: int,
+    sink: int,
+    on_close: OnClose = _nothing,
+    identity: Identity = Identity(),  # noqa: B008 (frozen)
+) -> None:
+    """Serve the messages of one pair of file descriptors until the input ends or we are told to stop."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, stop.set)
     writer = _Writer(sink, stop.set)
-    duplex = Duplex(service, writer.write, writer.write_pieces)
+    duplex = Duplex(service, writer.write, writer.write_pieces, identity)
     reading = asyncio.create_task(_read(source, duplex, writer))
     stopping = asyncio.create_task(stop.wait())
     try:

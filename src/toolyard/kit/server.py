@@ -31,7 +31,6 @@ from .features.tools import Tool, ToolFeature
 if TYPE_CHECKING:
     from ..edge.http.app import HttpEdge
     from ..edge.request import Identify, Pace
-    from .connection import Connection
 
 
 class KitService:
@@ -414,11 +413,16 @@ class Server:
         """End tasks and listeners. The transports call it; call it yourself after in-process use."""
         await self.service.close()
 
-    def connect(self, **options: Any) -> "Connection":
-        """A client in the same process, without a transport. See `kit.connection.Connection`."""
-        from .connection import Connection
+    def disable_tasks(self) -> None:
+        """Run long tools within their calls, for a host that is stopped after each response."""
+        for tool in self.tools.values():
+            tool.disable_tasks()
+        self.features.discard("tasks")
 
-        return Connection(self.service, **options)
+    def require_caller_keys(self) -> None:
+        """Refuse callers without a key of their own, if the server takes such keys at all."""
+        if self.caller_keys is not None:
+            self.caller_keys = msgspec.structs.replace(self.caller_keys, required=True)
 
 
 def _check_options(

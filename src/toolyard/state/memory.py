@@ -7,12 +7,23 @@ the store itself.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from typing import TypeVar
 
-from .store import State, StateEntryError, StateError, StateFullError, check_entry, checked_ttl
+from .counters import SECOND, Counter, end_of, readings, settle
+from .store import (
+    CounterReadings,
+    Spend,
+    SpendResult,
+    State,
+    StateEntryError,
+    StateError,
+    StateFullError,
+    check_entry,
+    checked_ttl,
+)
 
 logger = logging.getLogger("toolyard.state")
 
@@ -26,11 +37,21 @@ MAX_BYTES = 64 << 20
 class MemoryState:
     """When full, drops entries with a time limit, least recently written first.
 
-    Entries without a time limit are never dropped; a new entry is refused instead.
+    Entries without a time limit are never dropped; a new entry is refused instead. Counters are kept apart,
+    as many as there may be entries, and none is dropped before its end. `clock` is for them alone: they
+    count in days and months, and nobody else sees them.
     """
 
-    def __init__(self, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self,
+        max_entries: int = MAX_ENTRIES,
+        max_bytes: int = MAX_BYTES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._max_entries = max_entries
+        self._clock = clock
+        self._counters: dict[str, Counter] = {}
+        self._counters_swept = 0
         self._max_bytes = max_bytes
         self._bytes = 0
         self._values: dict[str, bytes] = {}
@@ -69,8 +90,22 @@ class MemoryState:
         self._sweep()
         return sorted(key for key in self._values if key.startswith(prefix))
 
+    async def spend(self, entries: Sequence[Spend]) -> SpendResult:
+        now = int(self._clock() * SECOND)
+        result, changes = settle(entries, self._counters.get, now)
+        if len(self._counters) + len(changes) > self._max_entries:
+            self._make_room_for_counters(sum(key not in self._counters for key, _ in changes), now)
+        self._counters.update(changes)
+        return result
+
+    async def counters(self, prefix: str) -> CounterReadings:
+        now = int(self._clock() * SECOND)
+        found = [pair for pair in self._counters.items() if pair[0].startswith(prefix)]
+        return CounterReadings(now / SECOND, readings(found, now))
+
     async def close(self) -> None:
         self._values.clear()
+        self._counters.clear()
         self._expiries.clear()
         self._queue.clear()
         self._bytes = 0
@@ -124,6 +159,16 @@ class MemoryState:
         self._bytes -= len(key) + len(value)
         self._expiries.pop(key, None)
         return True
+
+    def _make_room_for_counters(self, count: int, now: int) -> None:
+        if len(self._counters) + count > self._max_entries and abs(now - self._counters_swept) > SECOND:
+            self._counters_swept = now
+            self._counters = {key: each for key, each in self._counters.items() if end_of(each) > now}
+        if len(self._counters) + count > self._max_entries:
+            raise StateFullError(
+                f"the store in memory is full ({len(self._counters)} counters)",
+                "keep state in sqlite:, redis:// or postgresql://",
+            )
 
     def _sweep(self) -> None:
         now = time.monotonic()
@@ -201,6 +246,15 @@ class FallbackState:
     async def keys(self, prefix: str) -> list[str]:
         found = await self._try(lambda state: state.keys(prefix))
         return await self._memory.keys(prefix) if found is UNAVAILABLE else found
+
+    async def spend(self, entries: Sequence[Spend]) -> SpendResult:
+        """While the store is unavailable, this process counts for itself, from zero."""
+        result = await self._try(lambda state: state.spend(entries))
+        return await self._memory.spend(entries) if result is UNAVAILABLE else result
+
+    async def counters(self, prefix: str) -> CounterReadings:
+        found = await self._try(lambda state: state.counters(prefix))
+        return await self._memory.counters(prefix) if found is UNAVAILABLE else found
 
     async def close(self) -> None:
         """Does not close the store, which belongs to the caller."""

@@ -3,19 +3,36 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..databases.model import place_of, without_secrets
 from ..databases.postgres_pool import PostgresPool, connect
+from .counters import (
+    DONE,
+    LONGEST_MONTH,
+    SECOND,
+    decode,
+    microseconds,
+    period_length,
+    readings,
+    token_interval,
+)
 from .store import (
+    CounterReadings,
+    RateSpend,
+    Spend,
+    SpendRefusal,
+    SpendResult,
     StateError,
     StateExtraError,
     StateFullError,
     StateTimeoutError,
     StateUnavailableError,
     StateUnusableError,
+    WindowSpend,
     check_entry,
     checked_ttl,
 )
@@ -31,6 +48,8 @@ CONNECT_SECONDS = 3
 SECONDS = 5.0
 """For one statement, including the wait for a connection."""
 SWEEP_SECONDS = 60.0
+SPEND_TRIES = 3
+"""The first try makes the rows of counters that are new. Another process may sweep them away."""
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS toolyard_state"
@@ -57,6 +76,89 @@ _SWEEP = (
     "DELETE FROM toolyard_state WHERE key IN (SELECT key FROM toolyard_state "
     "WHERE expires <= clock_timestamp() LIMIT 1000 FOR UPDATE SKIP LOCKED)"
 )
+_COUNTERS = f"SELECT key, value FROM toolyard_state WHERE key >= %(key)s AND key < %(last)s AND {_ALIVE}"
+_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::int8"
+# A row that is not there cannot be locked; this is what spending takes for a counter that is at zero.
+_MAKE_COUNTERS = (
+    "INSERT INTO toolyard_state SELECT key, '', clock_timestamp() + interval '1 minute' "
+    "FROM unnest(%(keys)s::text[]) AS asked (key) ORDER BY key ON CONFLICT (key) DO NOTHING"
+)
+# The sums of `counters.settle`, by the clock of the server, which is read when all rows are locked. They
+# are locked in the order of their keys, so that two statements do not wait for each other. `value` is what
+# the row holds now, even if that was written after this statement began. `repaired` is for what a clock left
+# behind that was ahead. Planning takes longer than the rest, so kinds that are not asked for are left out.
+_BEFORE = f"""
+WITH asked AS MATERIALIZED (
+  SELECT * FROM unnest(
+    %(keys)s::text[], %(kinds)s::text[], %(amounts)s::int8[], %(ceilings)s::int8[], %(periods)s::int8[],
+    %(leases)s::text[]
+  ) WITH ORDINALITY AS asked (key, kind, amount, ceiling, period, leases, position)
+), held AS MATERIALIZED (
+  SELECT key, value FROM toolyard_state WHERE key = ANY (%(keys)s::text[]) ORDER BY key FOR UPDATE
+), clock AS MATERIALIZED (
+  SELECT {_NOW} AS now, locked FROM (SELECT count(*) AS locked FROM held) AS rows
+), known AS (
+  SELECT asked.*, now, convert_from(value, 'UTF8') AS text,
+    string_to_array(leases, ' ') AS mine,
+    CASE WHEN kind <> 'w' THEN NULL WHEN period > 0 THEN (now / period + 1) * period ELSE
+      extract(epoch FROM date_trunc('month', to_timestamp(now / 1000000) AT TIME ZONE 'UTC')
+        + interval '1 month')::int8 * 1000000 END AS close
+  FROM asked JOIN held USING (key) CROSS JOIN clock
+), after (position, key, now, fits, wait, text, until, repaired) AS MATERIALIZED (
+"""
+_AFTER_BY_KIND = {
+    "w": f"""
+  SELECT position, key, now,
+    ceiling IS NULL OR used + greatest(amount, 1) <= ceiling, ends - now,
+    format('w %%s %%s', greatest(used + amount, 0), ends), ends,
+    CASE WHEN ends < ends0 THEN format('w %%s %%s', used, ends) END
+  FROM known, LATERAL (
+    SELECT coalesce(nullif(split_part(text, ' ', 2), '')::int8, 0) AS used0,
+      coalesce(nullif(split_part(text, ' ', 3), '')::int8, 0) AS ends0
+  ) AS before, LATERAL (
+    SELECT CASE WHEN ends0 > now THEN used0 ELSE 0 END AS used,
+      CASE WHEN ends0 > now AND ends0 - now <= 2 * coalesce(nullif(period, 0), {LONGEST_MONTH})
+        THEN ends0 ELSE close END AS ends
+  ) AS open WHERE kind = 'w'
+""",
+    "r": """
+  SELECT position, key, now, most >= "full" + period, "full" + period - most,
+    format('r %%s', "full" + period), "full" + period,
+    CASE WHEN "full" < full0 THEN format('r %%s', "full") END
+  FROM known, LATERAL (
+    SELECT coalesce(nullif(split_part(text, ' ', 2), '')::int8, 0) AS full0, now + amount * period AS most
+  ) AS before, LATERAL (SELECT least(most, greatest(now, full0)) AS "full") AS open WHERE kind = 'r'
+""",
+    "s": """
+  SELECT position, key, now, ceiling IS NULL OR count + cardinality(mine) <= ceiling, 0,
+    concat_ws(' ', 's', kept, added), greatest(last, now + period), NULL
+  FROM known, LATERAL (
+    SELECT count(*), string_agg(part, ' ') AS kept, max(split_part(part, '=', 2)::int8) AS last
+    FROM unnest(string_to_array(substr(text, 3), ' ')) AS part
+    WHERE split_part(part, '=', 2)::int8 > now AND split_part(part, '=', 1) <> ALL (mine)
+  ) AS others, LATERAL (
+    SELECT string_agg(format('%%s=%%s', lease, now + period), ' ') AS added
+    FROM unnest(mine) AS lease WHERE period > 0
+  ) AS own WHERE kind = 's'
+""",
+}
+_WRITE = """
+), verdict AS MATERIALIZED (
+  SELECT bool_and(fits) AND count(*) = cardinality(%(keys)s::text[]) AS passed FROM after
+), written AS (
+  UPDATE toolyard_state SET value = convert_to(CASE WHEN passed THEN text ELSE repaired END, 'UTF8'),
+    expires = to_timestamp(until / 1000000.0)
+  FROM after, verdict WHERE toolyard_state.key = after.key AND (passed OR repaired IS NOT NULL)
+)
+SELECT now, locked, position, wait
+FROM clock LEFT JOIN (SELECT position, wait FROM after WHERE NOT fits) AS refused ON true
+"""
+
+
+@cache
+def _spend_statement(kinds: frozenset[str]) -> str:
+    return _BEFORE + " UNION ALL ".join(_AFTER_BY_KIND[kind] for kind in sorted(kinds)) + _WRITE
+
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -96,6 +198,33 @@ class PostgresState:
     async def keys(self, prefix: str) -> list[str]:
         values = {"key": prefix, "last": prefix + "\U0010ffff"}
         return [row[0] for row in await self._with_retry(lambda: self._rows(_KEYS, values))]
+
+    async def spend(self, entries: Sequence[Spend]) -> SpendResult:
+        if not entries:
+            return DONE
+        values = _statement_values(entries)
+        statement = _spend_statement(frozenset(values["kinds"]))
+        for _ in range(SPEND_TRIES):
+            rows = await self._rows(statement, values)
+            if rows[0][1] == len(entries):
+                break
+            await self._count(_MAKE_COUNTERS, values)
+        else:
+            raise StateUnavailableError(f"{self._place}: counters vanish while they are used")
+        await self._sweep()
+        refused = [(at, wait, now) for now, _, at, wait in rows if at is not None]
+        if not refused:
+            return DONE
+        return SpendResult(
+            tuple(SpendRefusal(at - 1, wait / SECOND, (now + wait) / SECOND) for at, wait, now in refused)
+        )
+
+    async def counters(self, prefix: str) -> CounterReadings:
+        values = {"key": prefix, "last": prefix + "\U0010ffff"}
+        now = (await self._with_retry(lambda: self._rows(f"SELECT {_NOW}", {})))[0][0]
+        rows = await self._with_retry(lambda: self._rows(_COUNTERS, values))
+        found = ((key, decode(bytes(value))) for key, value in rows)
+        return CounterReadings(now / SECOND, readings(found, now))
 
     async def close(self) -> None:
         await self._pool.close()
@@ -197,6 +326,21 @@ class PostgresState:
         if isinstance(error, InvalidAuthorizationSpecification) or "authentication failed" in reason:
             return StateUnusableError(reason, "check user and password in the url of [state]")
         return StateUnavailableError(reason, "is PostgreSQL up, and is the url of [state] right?")
+
+
+def _statement_values(entries: Sequence[Spend]) -> dict[str, list[Any]]:
+    rows = [_statement_row(entry) for entry in entries]
+    names = ("keys", "kinds", "amounts", "ceilings", "periods", "leases")
+    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+def _statement_row(entry: Spend) -> tuple[str, str, int, int | None, int, str]:
+    if isinstance(entry, RateSpend):
+        return entry.key, "r", entry.burst, None, token_interval(entry.rate), ""
+    if isinstance(entry, WindowSpend):
+        period = 0 if entry.period == "month" else period_length(entry.period)
+        return entry.key, "w", entry.amount, entry.ceiling, period, ""
+    return entry.key, "s", 0, entry.ceiling, microseconds(entry.ttl), " ".join(entry.leases)
 
 
 async def _prepare(connection: "AsyncConnection[Row]") -> None:

@@ -2,10 +2,15 @@
 
 import sqlite3
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..sqlite_file import SqliteFileError, SqliteThread
+from ..sqlite_file import SqliteFileError, SqliteThread, transaction
+from .counters import SECOND, Counter, decode, encode, end_of, readings, settle
 from .store import (
+    CounterReadings,
+    Spend,
+    SpendResult,
     StateError,
     StateFullError,
     StateUnavailableError,
@@ -33,12 +38,14 @@ _REPLACE = f"UPDATE state SET value = :new, expires = :expires WHERE key = :key 
 _REMOVE = f"DELETE FROM state WHERE key = :key AND value = :old AND {_ALIVE}"
 _DELETE = f"DELETE FROM state WHERE key = :key AND {_ALIVE}"
 _KEYS = f"SELECT key FROM state WHERE key >= :key AND key < :last AND {_ALIVE} ORDER BY key"
+_COUNTERS = f"SELECT key, value FROM state WHERE key >= :key AND key < :last AND {_ALIVE}"
 _SWEEP = "DELETE FROM state WHERE expires <= :now"
 
 
 class SqliteState:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path = path
+        self._clock = clock
         self._database = SqliteThread(
             path, _make_table, self._translate_error, busy_seconds=BUSY_SECONDS, name="toolyard-state"
         )
@@ -48,7 +55,7 @@ class SqliteState:
         check_entry(key)
 
         def read(connection: sqlite3.Connection) -> bytes | None:
-            row = connection.execute(_GET, {"key": key, "now": time.time()}).fetchone()
+            row = connection.execute(_GET, {"key": key, "now": self._clock()}).fetchone()
             return None if row is None else bytes(row[0])
 
         return await self._database.run(read)
@@ -70,8 +77,34 @@ class SqliteState:
 
     async def keys(self, prefix: str) -> list[str]:
         def read(connection: sqlite3.Connection) -> list[str]:
-            values = {"key": prefix, "last": prefix + "\U0010ffff", "now": time.time()}
+            values = {"key": prefix, "last": prefix + "\U0010ffff", "now": self._clock()}
             return [str(row[0]) for row in connection.execute(_KEYS, values)]
+
+        return await self._database.run(read)
+
+    async def spend(self, entries: Sequence[Spend]) -> SpendResult:
+        def count(connection: sqlite3.Connection) -> SpendResult:
+            def read(key: str) -> Counter | None:
+                row = connection.execute("SELECT value FROM state WHERE key = ?", (key,)).fetchone()
+                return None if row is None else decode(bytes(row[0]))
+
+            with transaction(connection):
+                now = self._clock()
+                result, changes = settle(entries, read, int(now * SECOND))
+                for key, counter in changes:
+                    values = {"key": key, "new": encode(counter), "expires": end_of(counter) / SECOND}
+                    connection.execute(_PUT, values)
+            self._sweep(connection, now)
+            return result
+
+        return await self._database.run(count)
+
+    async def counters(self, prefix: str) -> CounterReadings:
+        def read(connection: sqlite3.Connection) -> CounterReadings:
+            now = self._clock()
+            values = {"key": prefix, "last": prefix + "\U0010ffff", "now": now}
+            found = [(str(key), decode(bytes(value))) for key, value in connection.execute(_COUNTERS, values)]
+            return CounterReadings(now, readings(found, int(now * SECOND)))
 
         return await self._database.run(read)
 
@@ -89,16 +122,19 @@ class SqliteState:
         seconds = checked_ttl(ttl)
 
         def write(connection: sqlite3.Connection) -> bool:
-            now = time.time()
+            now = self._clock()
             expires = None if seconds is None else now + seconds
             values = {"key": key, "old": old, "new": new, "expires": expires, "now": now}
             changed = connection.execute(statement, values).rowcount > 0
-            if now - self._swept > SWEEP_SECONDS:
-                self._swept = now
-                connection.execute(_SWEEP, {"now": now})
+            self._sweep(connection, now)
             return changed
 
         return await self._database.run(write)
+
+    def _sweep(self, connection: sqlite3.Connection, now: float) -> None:
+        if abs(now - self._swept) > SWEEP_SECONDS:
+            self._swept = now
+            connection.execute(_SWEEP, {"now": now})
 
     def _translate_error(self, error: SqliteFileError) -> StateError:
         file = f"the state file {str(self._path)!r}"

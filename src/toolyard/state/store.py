@@ -1,4 +1,4 @@
-"""The interface of state stores, the limits of keys and values, URLs of stores, and errors.
+"""The interface of state stores and their counters, the limits of keys and values, URLs, and errors.
 
 No message contains a password.
 
@@ -12,9 +12,12 @@ StateError                   names the store by kind and place; `hint` says what
 """
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 
 class StateError(Exception):
@@ -60,11 +63,90 @@ MAX_TTL = 10 * 365 * 86400.0
 """Short enough for the arithmetic of every store."""
 
 
+DAY = 86400.0
+
+
+class WindowSpend(Struct, frozen=True):
+    """Adds to what was used since the window began, if that stays within the ceiling.
+
+    Windows follow each other in UTC, for everybody at the same time. Without an amount it asks whether
+    anything is left. Without a ceiling it always adds; a negative amount gives back, down to zero.
+    """
+
+    key: str
+    amount: int
+    ceiling: int | None
+    period: float | Literal["month"]
+    """Seconds, or a month of the calendar."""
+
+    def __post_init__(self) -> None:
+        check_entry(self.key)
+
+
+class RateSpend(Struct, frozen=True):
+    """Takes one token out of a bucket that holds `burst` and gets `rate` a second."""
+
+    key: str
+    rate: float
+    burst: int
+
+    def __post_init__(self) -> None:
+        check_entry(self.key)
+
+
+class SlotSpend(Struct, frozen=True):
+    """Takes a slot for each lease; a slot is free again after `ttl` seconds, or at once if that is 0.
+
+    A lease that is held already is renewed. Without a ceiling the slots are taken in any case.
+    """
+
+    key: str
+    leases: tuple[str, ...]
+    """Letters, digits and hyphens."""
+    ceiling: int | None
+    ttl: float
+
+    def __post_init__(self) -> None:
+        check_entry(self.key)
+
+
+Spend: TypeAlias = WindowSpend | RateSpend | SlotSpend
+
+
+class SpendRefusal(Struct, frozen=True):
+    position: int
+    """Of the entry that was asked for."""
+    wait: float
+    """Seconds until it may succeed, by the store's clock; 0 if a slot has to be freed first."""
+    free_at: float
+    """The same as a time, in seconds since 1970."""
+
+
+class SpendResult(Struct, frozen=True):
+    """What `spend` did: everything, or nothing because of these."""
+
+    refused: tuple[SpendRefusal, ...] = ()
+
+
+class CounterReading(Struct, frozen=True):
+    key: str
+    used: int
+    """Of a window, or how many slots are taken. 0 for a bucket, whose `until` says how much is missing."""
+    until: float
+    """When the window ends, the bucket is full again, or the last lease ends; in seconds since 1970."""
+
+
+class CounterReadings(Struct, frozen=True):
+    now: float
+    """The store's clock, in seconds since 1970."""
+    counters: tuple[CounterReading, ...]
+
+
 class State(Protocol):
     """Keys are printable text, values are small. An expired key is absent.
 
     Every method may raise StateError. If a connection is broken, a call is tried once more over a new one,
-    except `swap`: whether the first try succeeded is unknown.
+    except `swap` and `spend`: whether the first try succeeded is unknown.
     """
 
     async def get(self, key: str) -> bytes | None: ...
@@ -83,6 +165,17 @@ class State(Protocol):
 
     async def keys(self, prefix: str) -> list[str]:
         """Sorted."""
+        ...
+
+    async def spend(self, entries: Sequence[Spend]) -> SpendResult:
+        """Do all of it or nothing, in one step and by the store's own clock. The keys differ.
+
+        A counter has a key of its own: nothing else is kept there, and `keys` may name it.
+        """
+        ...
+
+    async def counters(self, prefix: str) -> CounterReadings:
+        """The counters in use whose keys begin so, sorted."""
         ...
 
     async def close(self) -> None: ...

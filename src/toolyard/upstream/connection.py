@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec import Raw, Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from .._version import __version__
 from ..wire.call import Call, Caller, ClientInfo, Identity, Principal
@@ -530,10 +530,14 @@ class ConnectionPool:
 
 def _profile(call: Call) -> ClientProfile:
     profile = profile_of(call.caller, call.session.id if call.session is not None else "")
-    if profile is NO_CLIENT and call.secrets:
-        # A server may remember in a session whose key it saw there first, and use it for whoever comes next.
-        return ClientProfile(principal=call.caller.principal.binding)
-    return profile
+    if not call.secrets:
+        return profile
+    # A server may remember in a session whose key it saw there first, and use it for whoever comes next.
+    principal = call.caller.principal
+    if principal.kind in ("local", "application"):  # the edge has told them apart by their keys
+        return ClientProfile(principal=principal.binding) if profile is NO_CLIENT else profile
+    marks = "+".join(sorted({secret.fingerprint for secret in call.secrets.values()}))
+    return replace(profile, principal=f"{principal.binding}+{marks}")
 
 
 class ConnectionPoolByEra(ConnectionPool):

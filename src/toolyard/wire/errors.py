@@ -62,6 +62,11 @@ class McpError(Exception):
     def http_status(self) -> int:
         return HTTP_STATUS.get(self.code, 200)
 
+    @property
+    def http_headers(self) -> list[tuple[bytes, bytes]]:
+        """What an HTTP reply carries beside the error, such as Retry-After and WWW-Authenticate."""
+        return []
+
     def to_wire(self) -> ErrorObject:
         return ErrorObject(self.code, self.message, self.data)
 

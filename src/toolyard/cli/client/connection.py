@@ -94,6 +94,8 @@ class ConnectOptions(Struct, frozen=True):
     headers: tuple[str, ...]
     timeout: float
     debug: bool = False
+    key: str | None = None
+    """The API key for a server at an address. It may be from the environment, so others ignore it."""
     wait: float | None = None
     """How long servers of a configuration that start are waited for; None: as the configuration says."""
     wanted: str | None = None
@@ -126,7 +128,7 @@ def _open(where: ConnectOptions, user: UserInterface) -> "CliSession":
     session = CliSession(user)
     session.open(
         _address(where.url),
-        headers=dict(_header(line) for line in where.headers),
+        headers=_headers(where),
         timeout=where.timeout,
         open_timeout=where.timeout,
     )
@@ -135,6 +137,19 @@ def _open(where: ConnectOptions, user: UserInterface) -> "CliSession":
 
 def _address(url: str) -> str:
     return url if "://" in url else f"://{url}"  # which is refused as what it is, and not taken for a file
+
+
+def _headers(where: ConnectOptions) -> dict[str, str]:
+    headers = dict(_header(line) for line in where.headers)
+    if where.key and "authorization" not in {name.lower() for name in headers}:
+        from ...callers.keys import MalformedKeyError, check_key
+
+        try:
+            check_key(where.key)
+        except MalformedKeyError as error:
+            raise CommandError(error.message, error.hint) from None
+        headers["Authorization"] = f"Bearer {where.key}"
+    return headers
 
 
 def _header(line: str) -> tuple[str, str]:
@@ -285,7 +300,7 @@ def _hint_of(error: "ClientError") -> str:
         (lambda: isinstance(error, ClientTimeoutError), "--timeout SECONDS waits longer"),
         (
             lambda: isinstance(error, RefusedError) and error.status == 401,
-            "give what it asks for: --header 'Authorization: Bearer …'",
+            "give what it asks for: --key KEY, or --header 'Authorization: Bearer …'",
         ),
         (
             lambda: isinstance(error, TargetError) and "password" in error.message,

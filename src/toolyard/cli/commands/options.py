@@ -21,6 +21,7 @@ class ServerOptions(TypedDict):
     config: Path | None
     url: str | None
     headers: tuple[str, ...]
+    key: str | None
     timeout: float
     debug: bool
 
@@ -50,6 +51,13 @@ def server_options(command: F) -> F:
             default=DEFAULT_TIMEOUT,
             show_default=True,
             help="With --url: time limit for an answer, or for its next event.",
+        ),
+        click.option(
+            "--key",
+            metavar="KEY",
+            envvar="TOOLYARD_API_KEY",
+            show_envvar=True,
+            help="With --url: the API key of a gateway.",
         ),
         click.option(
             "--header",

@@ -50,6 +50,12 @@ from .options import config_option, debug_option, target_argument
     type=click.Path(path_type=Path, dir_okay=False),
     help="The key that signs sessions; created if missing.",
 )
+@click.option(
+    "--open",
+    "open_to_all",
+    is_flag=True,
+    help="Serve everybody who can reach the address, also without a key.",
+)
 @config_option
 @debug_option
 def serve(
@@ -61,6 +67,7 @@ def serve(
     allowed_hosts: tuple[str, ...],
     allowed_origins: tuple[str, ...],
     key_file: Path | None,
+    open_to_all: bool,
     debug: bool,
 ) -> None:
     """Serve TARGET, or the servers of a configuration, over HTTP, for both eras of MCP.
@@ -81,6 +88,7 @@ def serve(
         allowed_hosts=allowed_hosts,
         allowed_origins=allowed_origins,
         key_file=key_file,
+        open_to_all=open_to_all,
     )
     if file is not None:
         from ..serving.gateway import serve_gateway
@@ -146,8 +154,22 @@ EPILOG = "Servers: " + ", ".join(BUNDLED) + "."
     type=click.IntRange(0, 65535),
     help="The port; 0 takes a free one.",
 )
+@click.option(
+    "--open",
+    "open_to_all",
+    is_flag=True,
+    help="With --http: serve everybody who can reach the address, also without a key.",
+)
 @debug_option
-def run(name: str, options: tuple[str, ...], http: bool, host: str, port: int, debug: bool) -> None:
+def run(
+    name: str,
+    options: tuple[str, ...],
+    http: bool,
+    host: str,
+    port: int,
+    open_to_all: bool,
+    debug: bool,
+) -> None:
     """Run the bundled server NAME, or the REST API of a table (.toml), alone.
 
     Without --http it serves the program that started it, on standard input and output.
@@ -160,7 +182,8 @@ def run(name: str, options: tuple[str, ...], http: bool, host: str, port: int, d
     log_to_stderr(debug)
     settings = dict(map(read_setting, options))
     if http:
-        serve_target(load(name, debug, settings), name, ServeSettings(host=host, port=port), debug)
+        place = ServeSettings(host=host, port=port, open_to_all=open_to_all)
+        serve_target(load(name, debug, settings), name, place, debug)
         return
     if is_terminal(sys.stdin):
         hint("waiting for an MCP client on standard input; --http serves over HTTP")

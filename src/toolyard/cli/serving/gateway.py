@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -12,10 +13,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..._version import __version__
+from ...wire.call import Identity, Principal
 from ..configuration import loader
 from ..ui.messages import CommandError
 from ..ui.tables import counted
-from .http import ServeOptions, client_snippets, default_hosts, listen, program_name, run_http, warn_if_public
+from .http import (
+    ServeOptions,
+    check_exposure,
+    client_snippets,
+    default_hosts,
+    listen,
+    program_name,
+    run_http,
+)
 from .session_key import session_key
 
 if TYPE_CHECKING:
@@ -23,36 +33,51 @@ if TYPE_CHECKING:
     from ...config import Config
 
 
+_KNOW_CALLERS = (
+    "add [auth] with keys = true to the configuration, and make a key for each caller: `toolyard keys create`"
+)
+
+
 def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
     from ...app import asgi
+    from ...config import ConfigError
+    from ...state.store import StateError
 
     config = loader.load_config(file)
     _setup_logging(config, debug)
     settings = options.settings(config.gateway)
+    check_exposure(settings, config.auth.knows_callers, _KNOW_CALLERS)
     gateway = loader.make_gateway(config, session_key(settings.key_file))
     watch, stop = _config_watcher(gateway, file)
     listening = listen(settings.host, settings.port)
     url = settings.url(listening)
-    links = gateway.storage.links
-    links.base = config.store.public_url.rstrip("/") or settings.base(listening)
+    gateway.storage.links.set_base(config.store.public_url or settings.base(listening))
     listens = (
         f"  (listening on {settings.host}, port {listening.getsockname()[1]})" if settings.public_url else ""
     )
 
+    auth = config.auth
+    needs_key = auth.keys and not settings.open_to_all and (settings.is_exposed or auth.required)
+
     async def start() -> None:
         await watch()
-        _ready(config, url, file, listens)
+        _ready(config, url, file, listens, needs_key)
 
-    edge = asgi(
-        gateway,
-        path=settings.path.rstrip("/") or "/",
-        allowed_hosts=[*default_hosts(settings.host), *settings.allowed_hosts],
-        allowed_origins=list(settings.allowed_origins),
-        on_start=start,
-        on_stop=stop,
-    )
+    try:
+        edge = asgi(
+            gateway,
+            path=settings.path.rstrip("/") or "/",
+            allowed_hosts=[*default_hosts(settings.host), *settings.allowed_hosts],
+            allowed_origins=list(settings.allowed_origins),
+            exposed=settings.is_exposed,
+            open_to_all=settings.open_to_all,
+            on_start=start,
+            on_stop=stop,
+        )
+    except (ConfigError, StateError) as error:
+        listening.close()
+        raise loader.config_error(error) from None
     with listening:
-        warn_if_public(settings.host, settings.allowed_hosts)
         run_http(
             edge, listening, debug, keep_alive=config.gateway.keep_alive, max_idle=config.gateway.max_idle
         )
@@ -66,10 +91,52 @@ def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
     _setup_logging(config, debug)
     if server is not None and server not in {item.name for item in config.servers}:
         raise CommandError(f"no server {server!r} in {file}", f"it has {_names(config)}")
-    gateway = loader.make_gateway(config, session_key(None), one_client=True)
+    key = session_key(None)
+    identity = Identity(_stdio_principal(config, key))
+    gateway = loader.make_gateway(config, key, one_client=True)
     start, stop = _config_watcher(gateway, file)
     service = _StdioGateway(gateway, server, start, stop)
-    run(service, service.end)
+    run(service, service.end, identity)
+
+
+API_KEY_VARIABLE = "TOOLYARD_API_KEY"
+
+
+def _stdio_principal(config: "Config", key: bytes | None) -> Principal:
+    """Who started this process: the holder of the key in TOOLYARD_API_KEY, else the local user."""
+    text = os.environ.get(API_KEY_VARIABLE, "")
+    if not config.auth.keys or not text:
+        if config.auth.required:
+            raise CommandError(
+                "[auth] is required, and nobody has shown who they are",
+                f"set {API_KEY_VARIABLE} to a key of `toolyard keys create`",
+            )
+        return Principal()
+    from ...callers.authenticator import CallerError
+    from ...callers.keys import MalformedKeyError, check_key, open_keys
+    from ...config.files import state_folder
+    from ...state.store import StateError
+    from ...wire.seal import Sealer
+
+    name = config.gateway.name
+
+    async def verify() -> Principal:
+        keys = open_keys(config.state.url, state_folder(config), name, Sealer(key, name))
+        try:
+            return await keys.verify(text, "stdio")
+        finally:
+            await keys.close()
+
+    try:
+        check_key(text)
+        return asyncio.run(verify())
+    except MalformedKeyError as error:
+        raise CommandError(f"{API_KEY_VARIABLE}: {error.message}", error.hint) from None
+    except CallerError:
+        hint = "`toolyard keys list` shows the keys; `toolyard keys rotate NAME` makes a new one"
+        raise CommandError(f"the key in {API_KEY_VARIABLE} is not valid", hint) from None
+    except StateError as error:
+        raise loader.config_error(error) from None
 
 
 class _StdioGateway:
@@ -145,15 +212,20 @@ def _names(config: "Config") -> str:
     return ", ".join(item.name for item in config.servers[:20]) or "none yet; `toolyard add` adds one"
 
 
-def _ready(config: "Config", url: str, file: Path, listens: str) -> None:
+def _ready(config: "Config", url: str, file: Path, listens: str, needs_key: bool) -> None:
     # What exists now stays for good. Collecting it again and again took a tenth of the CPU of a call.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
-    _print_banner(config, url, file, listens)
+    _print_banner(config, url, file, listens, _KEY_HEADER if needs_key else None)
 
 
-def _print_banner(config: "Config", url: str, file: Path, listens: str) -> None:
+_KEY_HEADER = ("Authorization", "Bearer ty_…")
+
+
+def _print_banner(
+    config: "Config", url: str, file: Path, listens: str, header: tuple[str, str] | None
+) -> None:
     count = counted(len(config.servers), "servers")
     lines = [
         f"Toolyard {__version__} serves {count} of {file}: {_names(config)}",
@@ -162,9 +234,9 @@ def _print_banner(config: "Config", url: str, file: Path, listens: str) -> None:
         f"  {click.style(url, bold=True)}",
         *([listens] if listens else []),
         "",
-        *client_snippets("toolyard", url, ["stdio", "--config", str(file.resolve())]),
+        *client_snippets("toolyard", url, ["stdio", "--config", str(file.resolve())], header),
         "In another terminal:",
-        f"  {program_name()} list --url {url}",
+        f"  {program_name()} list --url {url}{' --key ty_…' if header else ''}",
         "",
         "Ctrl-C stops it. Changes of the file are applied while it runs.",
     ]

@@ -133,6 +133,12 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
     allowed_origins: tuple[str, ...] = ()
     key_file: Path | None = None
     public_url: str = ""
+    open_to_all: bool = False
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether other machines reach it."""
+        return not is_loopback(self.host)
 
     def url(self, listening: socket.socket) -> str:
         """The URL of the endpoint."""
@@ -151,6 +157,7 @@ class ServeOptions(Struct, frozen=True, kw_only=True):
     allowed_hosts: tuple[str, ...]
     allowed_origins: tuple[str, ...]
     key_file: Path | None
+    open_to_all: bool = False
 
     def settings(self, file: GatewayConfig) -> ServeSettings:
         """Options win over the file."""
@@ -162,6 +169,7 @@ class ServeOptions(Struct, frozen=True, kw_only=True):
             allowed_origins=self.allowed_origins or file.allowed_origins,
             key_file=self.key_file,
             public_url=file.public_url,
+            open_to_all=self.open_to_all,
         )
 
 
@@ -210,7 +218,7 @@ def _listen_failure(error: OSError, host: str, port: int) -> tuple[str, str]:
     return f"cannot listen on {host}, port {port}: {error.strerror}", "--host 127.0.0.1 --port 0"
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     from ipaddress import ip_address
 
     try:
@@ -233,12 +241,20 @@ def url_of(host: str, listening: socket.socket, path: str) -> str:
     return f"http://{_bracketed(shown)}:{listening.getsockname()[1]}{path}"
 
 
-def warn_if_public(host: str, hosts: tuple[str, ...]) -> None:
-    if _is_loopback(host):
+def check_exposure(settings: ServeSettings, knows_callers: bool, *ways: str) -> None:
+    """Refuse to serve strangers, unless --open says that it is meant. `ways` to know them are hints."""
+    if not settings.is_exposed:
         return
-    warn("anyone who can reach this address can call these tools: there is no authentication")
-    if not hosts:
-        known = "localhost" if host in WILDCARDS else f"{host!r} and localhost"
+    if not knows_callers and not settings.open_to_all:
+        raise CommandError(
+            f"other machines reach {settings.host}, and there is no way to know who calls",
+            *ways,
+            "--open serves everybody who can reach it; --host 127.0.0.1 serves this machine only",
+        )
+    if settings.open_to_all:
+        warn("--open: whoever can reach this address can call these tools without a key")
+    if not settings.allowed_hosts:
+        known = "localhost" if settings.host in WILDCARDS else f"{settings.host!r} and localhost"
         advice = "add --allow-host NAME, or allowed_hosts in the file, for each name that clients use"
         warn(f"requests to host names other than {known} are refused", advice)
 
@@ -247,13 +263,18 @@ def serve_target(server: "Server", target: str | None, settings: ServeSettings, 
     """Serve one server until interrupted."""
     if settings.key_file is not None or not server.has_own_key:
         server.sealer = Sealer(session_key(settings.key_file), server.name)
+    keys = server.caller_keys
+    check_exposure(
+        settings,
+        keys is not None and keys.required,
+        "put it behind a gateway with [auth]: `toolyard add`, then `toolyard serve`",
+    )
     edge = server.asgi(
         path=settings.path,
         allowed_hosts=[*default_hosts(settings.host), *settings.allowed_hosts],
         allowed_origins=list(settings.allowed_origins),
     )
     with listen(settings.host, settings.port) as listening:
-        warn_if_public(settings.host, settings.allowed_hosts)
         run_http(edge, listening, debug, lambda: _print_banner(server, settings.url(listening), target))
 
 

@@ -36,6 +36,9 @@ class EventRequest(Struct, frozen=True):
     """Names in lower case."""
     body: bytes
     kind: EventKind
+    peer: str = ""
+    """The address that AWS says the request came from; a load balancer does not say."""
+    query: bytes = b""
 
 
 def kind_of(event: Any) -> EventKind:
@@ -67,7 +70,24 @@ def read_event(event: Any) -> EventRequest:
         )
     if not isinstance(path, str):
         raise BadEventError(f"The event has no {'rawPath' if kind == 'v2' else 'path'!r}")
-    return EventRequest(method.upper(), path or "/", _headers(known), _body(known), kind)
+    peer = _object(context, "http").get("sourceIp") or _object(context, "identity").get("sourceIp")
+    return EventRequest(
+        method.upper(),
+        path or "/",
+        _headers(known),
+        _body(known),
+        kind,
+        peer if isinstance(peer, str) else "",
+        _query(known),
+    )
+
+
+def _query(event: LambdaEvent) -> bytes:
+    raw = event.get("rawQueryString")
+    if isinstance(raw, str):
+        return raw.encode(errors="replace")
+    names = {**_object(event, "queryStringParameters"), **_object(event, "multiValueQueryStringParameters")}
+    return "&".join(f"{name}=" for name in names).encode(errors="replace")
 
 
 def _object(event: LambdaEvent, name: str) -> LambdaEvent:

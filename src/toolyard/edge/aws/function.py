@@ -41,6 +41,7 @@ from ..request import (
     SSE_HEADERS,
     AcceptHeader,
     AcceptHeaders,
+    AuthenticatorSetting,
     CallerKeyReader,
     CallerKeys,
     CallerKeySetting,
@@ -88,6 +89,7 @@ class Invocation:
 
     def __init__(self, request: EventRequest, writer: ResponseWriter) -> None:
         self.method, self.path, self.body = request.method, request.path, request.body
+        self.peer, self.query = request.peer, request.query
         self.kind: EventKind = request.kind
         self.head = RequestHeaders.of(request.headers)
         self.headers: Headers = []
@@ -151,8 +153,11 @@ class Invocation:
             status, body = 200, await self._fitted_body(call, result, fit)
         except Exception as error:
             self.record_error(error)
-            status, body = error_reply(call, error)
-        await self.finish(200 if call.caller.era == "legacy" else status, body)
+            reply = error_reply(call, error)
+            self.headers = [*self.headers, *reply.headers]
+            status = reply.legacy_status if call.caller.era == "legacy" else reply.status
+            body = reply.body
+        await self.finish(status, body)
 
     def take(self, call: Call) -> None:
         """Use this call in the log and when the time runs out."""
@@ -262,9 +267,15 @@ class LambdaEdge:
     """`entries` by their paths; `origins` whose pages may call, all of them unless some are named."""
 
     def __init__(
-        self, entries: Mapping[str, LambdaRoute], *, origins: list[str] | None = None, fit: Fit | None = None
+        self,
+        entries: Mapping[str, LambdaRoute],
+        *,
+        origins: list[str] | None = None,
+        callers: AuthenticatorSetting | None = None,
+        fit: Fit | None = None,
     ) -> None:
         self._routes = dict(entries)
+        self._callers = callers or AuthenticatorSetting()
         self._key_readers = {
             path: CallerKeyReader(CallerKeySetting(entry.keys), entry.sealer)
             for path, entry in entries.items()
@@ -363,14 +374,20 @@ class LambdaEdge:
         entry = self._routes[path]
         invocation.record.server = entry.name
         tenants = self._key_readers.get(path)
-        if tenants is not None:
-            try:
+        authenticator = self._callers.authenticator
+        try:
+            if authenticator is not None:
+                principal = await authenticator.authenticate(
+                    invocation.head, invocation.peer, resource=path, query=invocation.query
+                )
+                invocation.identity = Identity(principal)
+            if tenants is not None:
                 invocation.identity, invocation.secrets = await tenants.read(
                     invocation.head, invocation.identity
                 )
-            except Refused as refused:
-                await invocation.refuse(refused.status, refused.message, refused.headers)
-                return
+        except Refused as refused:
+            await invocation.refuse(refused.status, refused.message, refused.headers)
+            return
         await self._post(invocation, entry)
 
     # What

@@ -27,6 +27,7 @@ from ..request import (
     MAX_LENGTH_DIGITS,
     PAGE_HEADERS,
     AcceptHeaders,
+    AuthenticatorSetting,
     BodyTooLargeError,
     CallerKeyReader,
     CallerKeySetting,
@@ -42,6 +43,7 @@ from ..request import (
     RequestReader,
     Scope,
     Send,
+    authenticate_caller,
     check_legacy_version,
     forget_keys,
     form_error,
@@ -68,16 +70,19 @@ class HttpEdge:
         allowed_hosts: list[str] | None = None,
         allowed_origins: list[str] | None = None,
         identify: Identify | None = None,
+        callers: AuthenticatorSetting | None = None,
         keys: CallerKeySetting | None = None,
         max_body: int = 4 * 1024 * 1024,
         pace: Pace | None = None,
     ) -> None:
+        """`identify` is the hook of an application; `callers` is not asked beside it."""
         if not path.startswith("/"):
             raise ValueError(f"path must start with '/', not {path!r}")
         self.path = path.rstrip("/") or "/"
         self._service = service
         self._guard = HostGuard(allowed_hosts, allowed_origins)
         self._identify = identify
+        self._callers = callers or AuthenticatorSetting()
         self._keys = keys or CallerKeySetting()
         self._key_reader = CallerKeyReader(self._keys, sealer)
         self._max_body = max_body
@@ -113,7 +118,7 @@ class HttpEdge:
                 requested = raw.get(b"access-control-request-headers", b"")
                 await send_empty(send, 204, self._guard.preflight(headers, requested))
                 return
-        is_open = self._identify is None and self._keys.keys is None
+        is_open = self._callers.authenticator is None and self._identify is None and self._keys.keys is None
         if not is_open and not await self._authenticate(request, scope):
             return
         if THREAD_HEADER in raw and not request.identity.thread:
@@ -130,10 +135,8 @@ class HttpEdge:
         headers = RequestHeaders.of(scope["headers"])
         if self._guard.refusal(headers) is not None or headers.duplicate is not None:
             return False
-        if self._identify is None:
-            return True
         try:
-            await identify_caller(self._identify, headers, scope, receive)
+            await self._identity_of(headers, scope, receive)
         except (Refused, HeaderMismatch):
             return False
         except Exception as error:  # the application's code, as in _authenticate
@@ -176,10 +179,7 @@ class HttpEdge:
     async def _authenticate(self, request: HttpRequest, scope: Scope) -> bool:
         """Find out who calls, and read the caller's keys; False if the request was refused."""
         try:
-            if self._identify is not None:
-                request.identity = await identify_caller(
-                    self._identify, request.headers, scope, request.receive
-                )
+            request.identity = await self._identity_of(request.headers, scope, request.receive)
             request.identity, request.keys = await self._key_reader.read(request.headers, request.identity)
             return True
         except Refused as refused:
@@ -191,6 +191,14 @@ class HttpEdge:
             logger.error("identify failed", exc_info=error)
             await send_json(request.send, 500, encode_error(None, InternalError()), request.reply_headers)
         return False
+
+    async def _identity_of(self, headers: RequestHeaders, scope: Scope, receive: Receive) -> Identity:
+        if self._identify is not None:
+            return await identify_caller(self._identify, headers, scope, receive)
+        authenticator = self._callers.authenticator
+        if authenticator is not None:
+            return await authenticate_caller(authenticator, headers, scope, receive, self.path)
+        return _LOCAL
 
     async def _get_or_delete(self, method: str, request: HttpRequest) -> None:
         if request.headers.version in MODERN_VERSIONS:
@@ -244,7 +252,8 @@ class HttpEdge:
             call = self._reader.read(request.headers, request.identity, request.keys, body, message, exchange)
         except McpError as error:
             reply = encode_error(recover_id(body), error)
-            await send_json(request.send, error.http_status, reply, request.reply_headers)
+            headers = [*request.reply_headers, *error.http_headers]
+            await send_json(request.send, error.http_status, reply, headers)
             return
         if call is None:
             await self._legacy.post(body, message, request, accepted)

@@ -112,12 +112,12 @@ class Exchange(Struct, eq=False):
             else:
                 status, body = 200, encode(JsonRpcResponse(call.id, result))  # type: ignore[arg-type]
         except Exception as error:
-            status, body = error_reply(call, error)
+            status, body = self._failed(call, error)
         except asyncio.CancelledError:
             if self.stopped is None or self._task is None:
                 raise
             self._task.uncancel()
-            status, body = error_reply(call, self.stopped)
+            status, body = self._failed(call, self.stopped)
         finally:
             # Nearly always it is still in `new`; the values there are None.
             if monitor.new.pop(self, monitor) is not None or monitor.closing is not None:
@@ -125,6 +125,12 @@ class Exchange(Struct, eq=False):
             if self._watcher is not None:
                 self._watcher.cancel()
         await self.finish(status, body)
+
+    def _failed(self, call: Call, error: Exception) -> tuple[int, bytes]:
+        reply = error_reply(call, error)
+        if reply.headers:
+            self.request.reply_headers = [*self.request.reply_headers, *reply.headers]
+        return (reply.status if call.caller.era == "modern" else reply.legacy_status), reply.body
 
     def stop(self, reason: McpError = CANCELLED) -> None:
         """Cancel the call: its client disconnected or cancelled it, or the server is closing."""

@@ -236,7 +236,7 @@ class LegacyExchange(Exchange, kw_only=True, eq=False):
 
     async def finish(self, status: int, body: bytes | StreamedReply) -> None:
         self._finished = True
-        if self.accepted.prefers_streams:
+        if self.accepted.prefers_streams and status == 200:
             self._stream_the_answer()
         if self._starting is not None:
             await asyncio.shield(self._starting)
@@ -247,8 +247,7 @@ class LegacyExchange(Exchange, kw_only=True, eq=False):
             await super().finish(status, body)
             return
         if self._stream is None or isinstance(body, StreamedReply):
-            # A legacy error is a normal response with status 200; only transport errors have another status.
-            await super().finish(200, body)
+            await super().finish(status, body)
             return
         await self._yield_to_reader(self._stream)
         framed = self._stream.put(body)
@@ -378,7 +377,7 @@ class LegacyEndpoint:
             await send_json(request.send, 400, encode_error(message.id, error), request.reply_headers)
             return
         call = Call(message.method, message.params, caller, NO_CHANNEL, message.id, session=session)
-        _, body = await answer(self._service, call)
+        body = await answer(self._service, call)
         assert isinstance(body, bytes)
         await send_json(request.send, 200, body, [*request.reply_headers, (b"mcp-session-id", id.encode())])
 

@@ -424,7 +424,7 @@ def uvicorn_server(
         log_level=log_level,
         access_log=False,
         server_header=False,
-        # Nothing here asks for the client's address, so nobody needs to believe a header about it.
+        # The peer is whoever holds the connection. Which proxy may name others is up to [auth.proxy].
         proxy_headers=False,
         date_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,

@@ -91,6 +91,14 @@ class Tool:
     def wants_context(self) -> bool:
         return self._function.wants_context
 
+    def disable_tasks(self) -> None:
+        """Run it within its call, however long it takes."""
+        self.long = None
+
+    def list_output_schema(self, schema: dict[str, Any]) -> None:
+        """List this output schema instead of its own; results are still checked against its own."""
+        self.info = replace(self.info, output_schema=schema)
+
     async def run(self, arguments: Raw | dict[str, Any], context: Context | None) -> CallToolResult:
         """Validate, call, and make the result. Failures that the model can correct become error results."""
         try:

@@ -21,7 +21,7 @@ from ..errors import (
     UpstreamError,
     UpstreamRefusedError,
 )
-from ..http.client import UpstreamEndpoint, UpstreamHttpClient, UpstreamResponse, retry_after
+from ..http.client import HttpClient, UpstreamEndpoint, UpstreamResponse, retry_after
 from ..messages.spool import Spooled
 from . import replies
 from .api import ComposioRefusedError, Toolkit, ToolRecord
@@ -54,7 +54,7 @@ class JsonApi:
     def __init__(
         self,
         server: str,
-        client: UpstreamHttpClient,
+        client: HttpClient,
         base_url: str,
         headers: Mapping[str, str],
         connect_timeout: float,

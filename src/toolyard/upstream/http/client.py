@@ -1,11 +1,13 @@
-"""One pooled HTTP client for all upstreams, and the modern era's requests, each of which stands alone.
+"""HTTP to an upstream: its endpoint, its responses, and the modern era's requests, each standing alone.
 
 Owns the aiohttp session, reading response bodies and event streams of any size, and what HTTP errors mean.
+`direct` has the other HTTP client, `events` splits a stream into events.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -29,130 +31,11 @@ from ..errors import (
 from ..messages.envelope import read_message, read_result, result_of
 from ..messages.slices import SLICE, next_turn, slices
 from ..messages.spool import BOUND, Spool, Spooled, SpoolError
+from .events import EventReader, SpooledEvent
 
 if TYPE_CHECKING:
     import aiohttp
-
-
-MAX_FIELD = 64 * 1024
-
-
-class SpooledEvent(Struct, frozen=True):
-    data: bytes | Spooled
-    event: str = "message"
-    id: str | None = None
-    retry_ms: int | None = None
-
-
-class _Nowhere:
-    """Where a line goes that is too long for a field other than `data`."""
-
-    def write(self, chunk: bytes) -> None:
-        return None
-
-
-_NOWHERE = _Nowhere()
-
-
-class EventReader:
-    """Feed it bytes as they come; it yields whole events."""
-
-    def __init__(self, bound: int, limit: int) -> None:
-        self._bound = bound
-        self._limit = limit
-        self._line = bytearray()
-        self._held_cr = False
-        self.blocks = 0
-        """How many empty lines came: each ends an event, or a comment that says the server is there."""
-        self._open: Spool | _Nowhere | None = None
-        """Where the data line goes that is being read, once it is too long for a line."""
-        self._reset()
-
-    def _reset(self) -> None:
-        self._data: Spool | None = None
-        self._event = "message"
-        self._id: str | None = None
-        self._retry: int | None = None
-
-    @property
-    def _is_blank(self) -> bool:
-        """Whether nothing of an event has come: a server may send empty lines without end."""
-        return self._data is None and self._id is None and self._retry is None and self._event == "message"
-
-    @property
-    def is_long(self) -> bool:
-        """Whether the event that is being read is longer than one slice."""
-        return self._open is not None
-
-    def discard(self) -> None:
-        if self._data is not None:
-            self._data.discard()
-
-    def feed(self, chunk: bytes) -> Iterator[SpooledEvent]:
-        if self._held_cr:
-            chunk = chunk.removeprefix(b"\n")
-        self._held_cr = chunk.endswith(b"\r")
-        if b"\r" in chunk:
-            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, rest = chunk.split(b"\n")
-        for line in lines:
-            if self._open is not None:
-                self._open.write(line)
-                self._open = None
-                continue
-            if self._line:
-                line = bytes(self._line) + line
-                self._line.clear()
-            if line:
-                self._take(line)
-                continue
-            self.blocks += 1
-            if not self._is_blank and (event := self._finish()) is not None:
-                yield event
-        if rest:
-            self._keep(rest)
-
-    def _keep(self, rest: bytes) -> None:
-        """The beginning of a line whose end has not come yet."""
-        if self._open is not None:
-            self._open.write(rest)
-            return
-        self._line += rest
-        if len(self._line) > MAX_FIELD:
-            line = bytes(self._line)
-            self._line.clear()
-            if line.startswith(b"data:"):
-                self._open = self._write(line[5:])
-            else:
-                self._open = _NOWHERE
-
-    def _take(self, line: bytes) -> None:
-        field, _, value = line.partition(b":")
-        if field == b"data":
-            self._write(value)
-            return
-        text = value.removeprefix(b" ").decode(errors="replace")
-        if field == b"event":
-            self._event = text
-        elif field == b"id":
-            self._id = text
-        elif field == b"retry" and text.isascii() and text.isdigit() and len(text) < 10:
-            self._retry = int(text)
-
-    def _write(self, value: bytes) -> Spool:
-        if self._data is None:
-            self._data = Spool(self._bound, self._limit)
-        else:
-            self._data.write(b"\n")
-        self._data.write(value.removeprefix(b" "))
-        return self._data
-
-    def _finish(self) -> SpooledEvent | None:
-        data = b"" if self._data is None else self._data.finish()
-        event = SpooledEvent(data, self._event or "message", self._id, self._retry)
-        empty = self._data is None and self._id is None and self._retry is None
-        self._reset()
-        return None if empty else event
+    from yarl import URL
 
 
 ACCEPT = "application/json, text/event-stream"
@@ -163,19 +46,92 @@ MAX_UNFINISHED = 2
 """How often a request is sent again whose connection was closed before it was written."""
 
 
-class UpstreamHttpClient:
-    """Connections are kept alive and shared. Opened with the first request, on the loop that makes it."""
+class HttpResponse(Protocol):
+    """A response whose head has come, in the form that aiohttp gives it."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> "CIMultiDictProxy[str]": ...
+
+    @property
+    def content(self) -> "HttpContent": ...
+
+    async def read(self) -> bytes: ...
+
+    def release(self) -> object:
+        """Let another request use the connection."""
+        ...
+
+    def close(self) -> object: ...
+
+
+class HttpContent(Protocol):
+    def iter_any(self) -> AsyncIterator[bytes]: ...
+
+
+class HttpExchange(Protocol):
+    """Sends one request and returns its response; redirects are not followed."""
+
+    async def __call__(
+        self,
+        method: str,
+        url: "URL",
+        /,
+        *,
+        data: bytes | None,
+        headers: Mapping[str, str],
+        timeout: Any,  # noqa: ASYNC109 (as aiohttp has it)
+    ) -> HttpResponse: ...
+
+
+class HttpFailures(Struct, frozen=True):
+    """What an HTTP client raises."""
+
+    any: tuple[type[BaseException], ...]
+    unsent: tuple[type[BaseException], ...]
+    """The server was not reached, so that nothing of the request was sent."""
+    endless: type[BaseException]
+    """The server exceeds a limit; the message names the limit and follows the words 'it sent'."""
+    unfinished: Callable[[BaseException], bool]
+    """Whether the connection was closed before the request was all written, so that it never arrived."""
+
+
+class HttpClient(Protocol):
+    """One of two: `PooledHttpClient` with aiohttp, and `DirectHttpClient`, which costs less to import."""
+
+    @property
+    def exchange(self) -> HttpExchange | None:
+        """None before the first request."""
+        ...
+
+    def open(self) -> HttpExchange:
+        """Called with the first request, in the event loop that makes it."""
+        ...
+
+    def failures(self) -> HttpFailures: ...
+
+    def timeout(self, connect_seconds: float) -> Any:
+        """The `timeout` of an exchange that has so long to connect, and any time to answer."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class PooledHttpClient:
+    """The gateway's: connections are kept alive and shared by all upstreams."""
 
     def __init__(self) -> None:
-        self.session: aiohttp.ClientSession | None = None
+        self.exchange: HttpExchange | None = None
+        self._session: aiohttp.ClientSession | None = None
 
-    def open(self) -> "aiohttp.ClientSession":
-        """Called with the first request, in the event loop that makes it."""
+    def open(self) -> HttpExchange:
         import aiohttp  # 90 ms of CPU, and not needed where all upstreams are processes
 
         from .limits import LimitedConnector
 
-        self.session = aiohttp.ClientSession(
+        self._session = aiohttp.ClientSession(
             # How many calls an upstream gets at a time is decided per upstream, not here.
             connector=LimitedConnector(limit=0, keepalive_timeout=30),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -185,11 +141,37 @@ class UpstreamHttpClient:
             # Unpacking would happen on the loop, and a few bytes may become a great many.
             auto_decompress=False,
         )
-        return self.session
+        # Not `request`, which wraps each response in a context manager that nobody here uses.
+        send: Any = self._session._request  # pyright: ignore[reportPrivateUsage]
+        self.exchange = exchange = partial(send, allow_redirects=False)
+        return exchange
+
+    def failures(self) -> HttpFailures:
+        import aiohttp
+
+        from .limits import EndlessReplyError
+
+        def unfinished(error: BaseException) -> bool:
+            reset = aiohttp.ClientConnectionResetError
+            told = error if isinstance(error, reset) else error.__cause__
+            # It is also raised, in other words, for one that was written and then not answered.
+            return isinstance(told, reset) and "closing transport" in str(told)
+
+        return HttpFailures(
+            (aiohttp.ClientError, asyncio.TimeoutError, OSError),
+            (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError),
+            EndlessReplyError,
+            unfinished,
+        )
+
+    def timeout(self, connect_seconds: float) -> "aiohttp.ClientTimeout":
+        import aiohttp
+
+        return aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds)
 
     async def close(self) -> None:
-        if self.session is not None:
-            session, self.session = self.session, None
+        if self._session is not None:
+            session, self._session, self.exchange = self._session, None, None
             await session.close()
 
 
@@ -199,16 +181,13 @@ class UpstreamEndpoint:
     def __init__(
         self,
         server: str,
-        client: UpstreamHttpClient,
+        client: HttpClient,
         url: str,
         headers: Mapping[str, str],
         connect_timeout: float,
         max_result: int,
     ) -> None:
-        import aiohttp
         from yarl import URL
-
-        from .limits import EndlessReplyError
 
         self.server = server
         self.url = URL(url)
@@ -222,33 +201,26 @@ class UpstreamEndpoint:
             "User-Agent": "toolyard",
             **headers,
         }
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
+        self._timeout = client.timeout(connect_timeout)
         self._max_result = max_result
-        self._failures = (aiohttp.ClientError, asyncio.TimeoutError, OSError)
-        self._endless = EndlessReplyError
-        self._unsent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-        self._unfinished = aiohttp.ClientConnectionResetError
+        self._failures = client.failures()
 
     async def send(
         self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None, hops: int = 0
     ) -> "UpstreamResponse":
         """A reply whose head has come. `url` is another than the upstream's own, for its old transport."""
+        failures = self._failures
         for left in range(MAX_UNFINISHED, -1, -1):
             try:
-                session = self._client.session or self._client.open()
-                response = await session._request(  # pyright: ignore[reportPrivateUsage]
-                    method,
-                    url or self.url,
-                    data=body,
-                    headers=headers,
-                    allow_redirects=False,
-                    timeout=self._timeout,
+                exchange = self._client.exchange or self._client.open()
+                response = await exchange(
+                    method, url or self.url, data=body, headers=headers, timeout=self._timeout
                 )
                 break
-            except self._unsent as error:
+            except failures.unsent as error:
                 raise NotReachedError(self.server, f"cannot be reached ({_why(error)})") from error
-            except self._failures as error:
-                if not self._is_unfinished(error):
+            except failures.any as error:
+                if not failures.unfinished(error):
                     raise self.failed(error) from error
                 if not left:
                     raise NotReachedError(
@@ -266,18 +238,12 @@ class UpstreamEndpoint:
         is_json, is_stream = kind.startswith("application/json"), kind.startswith("text/event-stream")
         return UpstreamResponse(self, response, self._max_result, response.status, found, is_json, is_stream)
 
-    def _is_unfinished(self, error: BaseException) -> bool:
-        """The connection was closed before the request was all written, so that it never arrived."""
-        told = error if isinstance(error, self._unfinished) else error.__cause__
-        # It is also raised, in other words, for one that was written and then not answered.
-        return isinstance(told, self._unfinished) and "closing transport" in str(told)
-
     async def _redirected(
         self,
         method: str,
         headers: Mapping[str, str],
         body: bytes | None,
-        response: "aiohttp.ClientResponse",
+        response: HttpResponse,
         hops: int,
     ) -> "UpstreamResponse":
         """Follow within the same origin, as from /mcp to /mcp/; elsewhere it could carry our headers away."""
@@ -297,26 +263,26 @@ class UpstreamEndpoint:
         self.url = target
         return await self.send(method, headers, body, hops=hops)
 
-    def _moved(self, response: "aiohttp.ClientResponse", reason: str) -> UpstreamRefusedError:
+    def _moved(self, response: HttpResponse, reason: str) -> UpstreamRefusedError:
         error = UpstreamRefusedError(self.server, reason, response.status)
         error.location = response.headers.get("Location")
         return error
 
     def failed(self, error: BaseException) -> ConnectionLostError | InvalidReplyError:
-        if isinstance(error, self._endless):
+        if isinstance(error, self._failures.endless):
             return InvalidReplyError(self.server, f"it sent {error}")
         return ConnectionLostError(self.server, f"the connection broke ({_why(error)})")
 
     @property
     def failures(self) -> tuple[type[BaseException], ...]:
-        return self._failures
+        return self._failures.any
 
 
 class UpstreamResponse(Struct, eq=False):
     """A reply whose head has come. `release` hands its connection back, `abandon` breaks it off."""
 
     _address: UpstreamEndpoint
-    _response: "aiohttp.ClientResponse"
+    _response: HttpResponse
     _max_result: int
     status: int
     headers: "CIMultiDictProxy[str]"

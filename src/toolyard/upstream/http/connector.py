@@ -17,7 +17,7 @@ from ..errors import (
     says_expired,
 )
 from ..handshake import discovery, read_discovery
-from .client import ModernHttpConnection, UpstreamEndpoint, UpstreamHttpClient
+from .client import HttpClient, ModernHttpConnection, UpstreamEndpoint
 from .legacy import LegacyHttpConnection, SseConnection
 
 NO_POST = (400, 404, 405, 406, 410, 415)
@@ -35,7 +35,7 @@ class HttpConnector:
         self,
         server: str,
         where: Http,
-        client: UpstreamHttpClient,
+        client: HttpClient,
         connect_timeout: float,
         max_result: int,
         era: Era | None = None,

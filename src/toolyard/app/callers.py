@@ -1,0 +1,87 @@
+"""Who may call the gateway: builds the authenticator from `[auth]`, and again when the file changes.
+
+Owns the choice of methods and where API keys are kept. How each method works is in `callers`.
+"""
+
+import logging
+from pathlib import Path
+
+from ..callers.authenticator import Authenticator, TokenVerifier
+from ..callers.keys import ApiKeys, open_keys
+from ..config import Config, ConfigError
+from ..edge.request import AuthenticatorSetting
+from ..state.store import State
+from ..wire.seal import Sealer
+
+logger = logging.getLogger("toolyard.app")
+
+
+class GatewayCallers:
+    """Until `enforce` is called nobody is asked who they are, as in a process of the caller's own."""
+
+    def __init__(
+        self, config: Config, folder: Path | None, state: State, sealer: Sealer, *, has_key: bool
+    ) -> None:
+        """`has_key`: the sealer's key is known to other processes too, and not made up for this one."""
+        self.setting = AuthenticatorSetting()
+        self._config = config
+        self._folder = folder
+        self._state = state
+        self._sealer = sealer
+        self._has_key = has_key
+        self._keys: ApiKeys | None = None
+        self._is_enforced = False
+        self._is_exposed = False
+        self._is_open = False
+
+    def enforce(self, *, exposed: bool = False, open_to_all: bool = False) -> None:
+        """Ask callers who they are, as `[auth]` says. Raises ConfigError if that cannot be done.
+
+        `exposed`: other machines reach it, so it never goes without asking unless it is `open_to_all`.
+        """
+        self._is_enforced, self._is_exposed, self._is_open = True, exposed, open_to_all
+        self.configure(self._config)
+
+    def configure(self, config: Config) -> None:
+        before, self._config = self._config, config
+        if not self._is_enforced:
+            return
+        is_same = before.auth == config.auth and before.gateway.public_url == config.gateway.public_url
+        if is_same and self.setting.authenticator is not None:
+            return  # which remembers whom it has seen
+        needed = self._is_exposed and not self._is_open
+        if not config.auth.knows_callers and not needed:
+            self.setting.authenticator = None
+            return
+        if not config.auth.knows_callers:
+            logger.error("[auth] has no way to know callers any more: only this machine is let in")
+        self.setting.authenticator = self.authenticator(config)
+
+    def authenticator(self, config: Config) -> Authenticator:
+        auth = config.auth
+        return Authenticator(
+            self._verifiers(config),
+            proxy=auth.proxy,
+            # Behind a public address there is a proxy, and through it everybody comes from this machine.
+            required=auth.required or bool(config.gateway.public_url),
+            is_open=self._is_open,
+        )
+
+    def _verifiers(self, config: Config) -> list[TokenVerifier]:
+        """In the order in which they are asked: grants, keys, issuers."""
+        return [self.keys(config)] if config.auth.keys else []
+
+    def keys(self, config: Config) -> ApiKeys:
+        if not self._has_key:
+            raise ConfigError(
+                "API keys need a key of the gateway that lasts", "set TOOLYARD_KEY, or give a key file"
+            )
+        if self._keys is None:
+            # The store stays the one that it started with: a change of [state] needs a restart.
+            name = config.gateway.name
+            self._keys = open_keys(config.state.url, self._folder, name, self._sealer, self._state)
+        return self._keys
+
+    async def close(self) -> None:
+        if self._keys is not None:
+            await self._keys.close()

@@ -1,0 +1,15 @@
+"""The audit: a record of every decision and call, in a hash chain; a killed process does not lose any."""
+
+from .log import AuditLog, open_audit
+from .record import AuditOutcome, AuditRecord, now
+from .store import AuditStoreError, AuditUnavailableError
+
+__all__ = [
+    "AuditLog",
+    "AuditOutcome",
+    "AuditRecord",
+    "AuditStoreError",
+    "AuditUnavailableError",
+    "now",
+    "open_audit",
+]

@@ -1,0 +1,166 @@
+"""The audit log: every record is in the store before its call is answered.
+
+Owns what happens while the store cannot be written: `closed` refuses calls, `open` lets them pass and counts
+what has no record. Retention and delivery run beside it. Stores are in `files` and `database`.
+"""
+
+import asyncio
+import logging
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote
+
+import msgspec
+
+from ..config.callers import AuditConfig
+from .chain import ChainKey, RecordsLost
+from .database import DatabaseAuditStore
+from .files import FileAuditStore
+from .postgres import PostgresAuditDatabase
+from .record import ArgumentPolicy, AuditRecord, now
+from .store import AuditStore, AuditStoreError, AuditUnavailableError
+
+logger = logging.getLogger("toolyard.audit")
+
+PRUNE_SECONDS = 3600.0
+WARN_SECONDS = 30.0
+"""At most one warning in this time about a store that cannot be written."""
+
+
+class AuditLog:
+    def __init__(
+        self,
+        store: AuditStore,
+        arguments: ArgumentPolicy,
+        *,
+        unavailable: Literal["open", "closed"] = "closed",
+        keep: float | None = None,
+    ) -> None:
+        self.store = store
+        self.arguments = arguments
+        """What of a call's arguments belongs into its record."""
+        self.written = 0
+        self.lost = 0
+        """Records of this process that could not be written."""
+        self._is_closed_on_failure = unavailable == "closed"
+        self._keep = keep
+        self._encode = msgspec.json.Encoder().encode
+        self._failing_since: datetime | None = None
+        self._unreported = 0
+        self._warned = float("-inf")
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last attempt to write failed."""
+        return self._failing_since is not None
+
+    async def start(self) -> None:
+        if self._keep is not None:
+            self._tasks.append(asyncio.create_task(self._prune_periodically(self._keep)))
+
+    async def append(self, record: AuditRecord) -> None:
+        """When it returns, killing this process cannot lose the record.
+
+        Raises AuditUnavailableError if it cannot be written and the log is closed then.
+        """
+        try:
+            if self._failing_since is not None:
+                await self._report_lost()
+            await self.store.append(self._encode(record))
+            self.written += 1
+        except AuditStoreError as error:
+            self.lost += 1
+            self._unreported += 1
+            self._fail(error)
+            if self._is_closed_on_failure:
+                raise AuditUnavailableError from None
+
+    async def ensure_writable(self) -> None:
+        """Refuse a call before it has any effect if its record could not be written.
+
+        Costs nothing unless the last attempt to write failed.
+        """
+        if self._failing_since is None or not self._is_closed_on_failure:
+            return
+        try:
+            await self._report_lost()
+        except AuditStoreError as error:
+            self._fail(error)
+            raise AuditUnavailableError from None
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        await self.store.close()
+
+    async def _report_lost(self) -> None:
+        """The first line after a failure says how many records are missing."""
+        since, count = self._failing_since, self._unreported
+        if since is None:
+            return
+        await self.store.append(self._encode(RecordsLost(time=now(), count=count, since=since)))
+        self._unreported -= count
+        self._failing_since = None
+        logger.warning("the audit can be written again; %d calls have no record", count)
+
+    def _fail(self, error: AuditStoreError) -> None:
+        if self._failing_since is None:
+            self._failing_since = now()
+        if time.monotonic() - self._warned > WARN_SECONDS:
+            self._warned = time.monotonic()
+            effect = "calls are refused" if self._is_closed_on_failure else "calls go on without records"
+            logger.error("%s, so %s", error, effect)
+
+    async def _prune_periodically(self, keep: float) -> None:
+        while True:
+            try:
+                for pruned in await self.store.prune(time.time() - keep):
+                    logger.info(
+                        "removed %d old lines of the audit's chain %s", pruned.lines, pruned.last.chain
+                    )
+            except AuditStoreError as error:
+                logger.warning("cannot remove old records of the audit: %s", error)
+            await asyncio.sleep(PRUNE_SECONDS)
+
+
+def open_audit(config: AuditConfig, folder: Path | None, key: bytes | None) -> AuditLog:
+    """The log of a configuration. `folder` is the state folder, `key` the gateway's."""
+    store = open_audit_store(config, folder, ChainKey(key))
+    return AuditLog(
+        store, ArgumentPolicy(config.arguments, key), unavailable=config.unavailable, keep=config.keep
+    )
+
+
+def open_audit_store(config: AuditConfig, folder: Path | None, key: ChainKey) -> AuditStore:
+    match config.url.partition(":")[0].lower():
+        case "file":
+            return FileAuditStore(_path_of(config.url, folder, "audit"), key, config.max_bytes)
+        case "sqlite":
+            from .sqlite import SqliteAuditDatabase  # 3 ms
+
+            return DatabaseAuditStore(SqliteAuditDatabase(_path_of(config.url, folder, "audit.db")), key)
+        case _:
+            return DatabaseAuditStore(PostgresAuditDatabase(config.url), key)
+
+
+def _path_of(url: str, folder: Path | None, default: str) -> Path:
+    """`file:` is the default below the state folder, `file:name` that name there, `file:///path` the path."""
+    rest = url.partition(":")[2]
+    if rest.startswith("//"):
+        rest = unquote(rest[2:])
+        if not rest.startswith("/"):
+            raise AuditStoreError(
+                f"{url!r} of [audit] names a host", "write file:///path, with three slashes"
+            )
+        return Path("/" + rest.lstrip("/"))
+    name = Path(unquote(rest) or default).expanduser()
+    if name.is_absolute():
+        return name
+    if folder is None:
+        raise AuditStoreError(f"there is no state folder for {url!r}", "give the whole path: file:///path")
+    return folder / name

@@ -1,0 +1,145 @@
+"""One record of the audit: who asked for what, by which credential, what was decided, and how it ended.
+
+Owns the fields, and what of a call's arguments is recorded. Owns no chain and no store.
+"""
+
+import hashlib
+import re
+import secrets
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ..telemetry.redaction import redact, redact_field
+
+AuditOutcome = Literal["ok", "tool_error", "error", "refused", "cancelled"]
+ArgumentMode = Literal["none", "digest", "redacted"]
+
+
+class AuditRecord(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="event", tag="call"
+):
+    """A decision and the call that it let through or refused. What is empty is not written."""
+
+    time: datetime
+    """When the call ended, with a time zone."""
+    outcome: AuditOutcome
+    method: str = ""
+    server: str = ""
+    tool: str = ""
+    """By the server's own name; a prompt's name or a resource's address where it is one of those."""
+    tenant: str = ""
+    subject: str = ""
+    issuer: str = ""
+    agent: str = ""
+    client: str = ""
+    credential_kind: str = ""
+    credential: str = ""
+    """Names the credential and is not secret: a key's id, a digest of a token."""
+    decision: str = ""
+    rule: str = ""
+    confirmed_by: str = ""
+    error_code: int | None = None
+    arguments_digest: str = ""
+    arguments: Any = None
+    """Redacted; None unless the configuration wants them."""
+    request_bytes: int = 0
+    response_bytes: int = 0
+    duration_ms: float = 0.0
+    request_id: str = ""
+    trace_id: str = ""
+    thread: str = ""
+
+    @property
+    def user(self) -> str:
+        """The subject with its issuer, as `Principal.user` writes it."""
+        return f"{self.issuer}#{self.subject}" if self.issuer else self.subject
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+MAX_TEXT = 200
+MAX_ITEMS = 20
+MAX_DEPTH = 6
+MAX_RECORDED = 4096
+"""Bytes of redacted arguments in one record. A record has to fit into one datagram of syslog."""
+_MASK = "***"
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SECRET_WORDS = frozenset(
+    {"password", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "token", "apikey", "bearer"}
+    | {"authorization", "auth", "cookie", "cookies", "credential", "credentials", "signature", "otp", "pin"}
+    | {"cvv", "cvc", "ssn", "cpf", "iban"}
+)
+_SECRET_PAIRS = frozenset(
+    {("api", "key"), ("access", "key"), ("private", "key"), ("secret", "key"), ("session", "id")}
+    | {("card", "number"), ("account", "number"), ("encryption", "key"), ("signing", "key")}
+)
+
+
+class ArgumentPolicy:
+    """What of a call's arguments goes into its record: nothing, a digest, or a redacted copy."""
+
+    def __init__(self, mode: ArgumentMode, key: bytes | None) -> None:
+        """Without a key the digests are comparable within this process only."""
+        self.mode = mode
+        root = hashlib.blake2b(key or secrets.token_bytes(32), digest_size=32).digest()
+        self._key = hashlib.blake2b(b"audit arguments", key=root, digest_size=32).digest()
+
+    def digest(self, arguments: Raw | bytes | None) -> str:
+        """A keyed hash. Nobody without the key can find short arguments by trying them all."""
+        return self.digest_of(arguments) if self.mode == "digest" and arguments is not None else ""
+
+    def redacted(self, arguments: Raw | bytes | None) -> Any:
+        return redacted_arguments(arguments) if self.mode == "redacted" and arguments is not None else None
+
+    def digest_of(self, arguments: Raw | bytes) -> str:
+        """Independent of the order of keys and of blanks, so that a person can repeat it."""
+        data = bytes(arguments)
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):  # else it counts byte by byte
+            data = msgspec.json.encode(msgspec.json.decode(data), order="sorted")
+        return hashlib.blake2b(data, key=self._key, digest_size=16).hexdigest()
+
+
+def redacted_arguments(arguments: Raw | bytes) -> Any:
+    """A copy without secrets, as far as names and forms tell them, and of bounded size."""
+    try:
+        value = msgspec.json.decode(arguments)
+        short = Raw(msgspec.json.encode(_redacted("", value, 0)))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {"unreadable": True}
+    if len(bytes(short)) > MAX_RECORDED:
+        keys = sorted(cast("dict[str, Any]", value))[:MAX_ITEMS] if isinstance(value, dict) else []
+        return {"too_long": len(bytes(arguments)), "keys": [key[:MAX_TEXT] for key in keys]}
+    return short
+
+
+def _redacted(name: str, value: Any, depth: int) -> Any:
+    if name and is_secret_name(name):
+        return _MASK
+    if isinstance(value, str):
+        # Cut first: the rules take time, and a cut secret is still known by what stands before it.
+        cut = value if len(value) <= MAX_TEXT else f"{value[:MAX_TEXT]}…"
+        return redact_field(name, cut) if name else redact(cut)
+    if isinstance(value, dict | list) and depth >= MAX_DEPTH:
+        return "…"
+    if isinstance(value, dict):
+        members = list(cast("dict[str, Any]", value).items())
+        short = {redact(key[:MAX_TEXT]): _redacted(key, item, depth + 1) for key, item in members[:MAX_ITEMS]}
+        return short if len(members) <= MAX_ITEMS else {**short, "…": len(members) - MAX_ITEMS}
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        shown = [_redacted(name, item, depth + 1) for item in items[:MAX_ITEMS]]
+        return shown if len(items) <= MAX_ITEMS else [*shown, f"… {len(items) - MAX_ITEMS} more"]
+    return value
+
+
+def is_secret_name(name: str) -> bool:
+    """`password`, `apiKey`, `X-Auth-Token`; not `max_tokens`."""
+    words = [word.lower() for word in _WORDS.findall(name[:MAX_TEXT])]
+    return not _SECRET_WORDS.isdisjoint(words) or any(pair in _SECRET_PAIRS for pair in pairwise(words))

@@ -1,0 +1,1 @@
+"""Who asks: from the credentials of a request to a `Principal`. What a principal may do is in `policy`."""

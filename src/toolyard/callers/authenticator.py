@@ -1,0 +1,425 @@
+"""The authenticator: finds out who makes a request, or refuses it.
+
+Owns the order of the methods, the cache of credentials, the challenges, a trusted proxy's headers, the local
+user, and the brake on guessing. Each kind of token has a `TokenVerifier` elsewhere: API keys in `keys`.
+
+Order: a token in `Authorization`, by the first verifier that recognizes it; a trusted proxy's headers; the
+local user. A token that is sent and not valid ends the request: no weaker method is tried after it.
+
+CallerError                    a token was not accepted
+├── InvalidTokenError          401: unknown, expired, revoked, malformed, or of somebody else
+├── InsufficientScopeError     403: valid, without the scopes that are needed
+└── VerifierUnavailableError   503: cannot be checked now
+"""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Protocol
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
+
+from ..config.callers import ProxyConfig
+from ..edge.request import Headers, Refused
+from ..wire.call import Principal
+from ..wire.headers import RequestHeaders
+
+logger = logging.getLogger("toolyard.callers")
+
+MAX_CREDENTIAL = 16 * 1024
+"""Bytes of an Authorization header. A longer one is refused before anything is computed from it."""
+MAX_CACHED = 10_000
+RECHECK_SECONDS = 5.0
+"""How long a token is believed before it is verified again: a revocation takes effect within this time."""
+RECHECKING_SECONDS = 1.0
+"""While one request verifies a token again, others with it go on as before for this long."""
+OUTAGE_SECONDS = 300.0
+"""How long a verified token is believed while it cannot be verified again."""
+RETRY_AFTER_SECONDS = 5
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+"""As in RFC 6750. Has no comma: two headers that somebody joined are no token."""
+_FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip", b"x-forwarded-host", b"via")
+"""Whoever sends one of these comes through a proxy, and so is not known to be on this machine."""
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class CallerError(Exception):
+    """`reason` is for the log; it never has the token in it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class InvalidTokenError(CallerError):
+    """`description` is told to the caller, and so is the same for every token that is not ours."""
+
+    def __init__(self, reason: str, description: str = "") -> None:
+        super().__init__(reason)
+        self.description = description
+
+
+class InsufficientScopeError(CallerError):
+    """`scopes`: all that the request needs, those that the token has included."""
+
+    def __init__(self, scopes: Sequence[str]) -> None:
+        super().__init__(f"needs the scopes {' '.join(scopes)}")
+        self.scopes = tuple(scopes)
+
+
+class VerifierUnavailableError(CallerError):
+    pass
+
+
+class TokenVerifier(Protocol):
+    """Verifies tokens of one kind."""
+
+    def recognizes(self, token: str) -> bool:
+        """Whether it looks like one of this kind. Cheap, and asked of every verifier in order."""
+        ...
+
+    async def verify(self, token: str, resource: str) -> Principal:
+        """Who has it. Raises CallerError. Called again every few seconds while the token is used."""
+        ...
+
+
+class Challenges:
+    """The values of WWW-Authenticate, by RFC 6750 and RFC 9728."""
+
+    def __init__(self, metadata_url: Callable[[str], str] | None = None, scopes: Sequence[str] = ()) -> None:
+        """`metadata_url` gives the absolute URL of the metadata of a resource, where there are issuers."""
+        self._metadata_url = metadata_url
+        self._scopes = tuple(scopes)
+
+    def missing(self, resource: str) -> Headers:
+        """For a request without credentials: no error, but where to get a token."""
+        return self._challenge(resource, self._scopes)
+
+    def invalid(self, resource: str, description: str = "") -> Headers:
+        return self._challenge(resource, self._scopes, "invalid_token", description)
+
+    def insufficient(self, resource: str, scopes: Sequence[str]) -> Headers:
+        return self._challenge(resource, scopes, "insufficient_scope")
+
+    def _challenge(
+        self, resource: str, scopes: Sequence[str], error: str = "", description: str = ""
+    ) -> Headers:
+        parts: dict[str, str] = {}
+        if error:
+            parts["error"] = error
+        if description:
+            parts["error_description"] = description
+        if self._metadata_url is not None:
+            parts["resource_metadata"] = self._metadata_url(resource)
+        if scopes and (error == "insufficient_scope" or self._metadata_url is not None):
+            parts["scope"] = " ".join(scopes)
+        written = ", ".join(f'{name}="{_quotable(value)}"' for name, value in parts.items())
+        return [(b"www-authenticate", f"Bearer {written}".strip().encode())]
+
+
+def _quotable(text: str) -> str:
+    """What may stand between the quotes of a challenge."""
+    return "".join(character for character in text if character not in '"\\' and " " <= character <= "~")
+
+
+class _Verified(Struct):
+    principal: Principal
+    fresh_until: float
+    verified_at: float
+
+
+class Authenticator:
+    """Makes principals of requests.
+
+    `required`: a request of this machine needs a credential too. `is_open`: no request needs one.
+    """
+
+    def __init__(
+        self,
+        verifiers: Sequence[TokenVerifier] = (),
+        *,
+        proxy: ProxyConfig | None = None,
+        required: bool = False,
+        is_open: bool = False,
+        challenges: Challenges | None = None,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._verifiers = tuple(verifiers)
+        self._proxy = None if proxy is None else _TrustedProxy(proxy)
+        self._admits_local = is_open or not required
+        self._is_open = is_open
+        self._challenges = challenges or Challenges()
+        self._clock = clock
+        self._brake = _Brake(clock, sleep)
+        self._verified: dict[tuple[str, bytes], _Verified] = {}
+        self._loopback: dict[str, bool] = {}
+
+    async def authenticate(
+        self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b""
+    ) -> Principal:
+        """Who makes this request.
+
+        `peer` is the address at the other end of the connection, `resource` the path of the endpoint.
+        Raises `Refused` with a status and, for 401 and 403, a challenge.
+        """
+        if query:
+            _check_query(query)
+        raw = headers.raw
+        value = raw.get(b"authorization")
+        if value is None or not self._verifiers:
+            return self._without_token(headers, peer, resource)
+        if len(value) > MAX_CREDENTIAL:
+            raise Refused(431, f"The Authorization header is over the limit of {MAX_CREDENTIAL} bytes")
+        if len(raw) != len(headers.pairs):
+            _check_once(headers, b"authorization")
+        known = self._verified.get((resource, sha256(value).digest()))
+        if known is not None and self._clock() < known.fresh_until:
+            return known.principal
+        return await self._with_token(headers, value, peer, resource)
+
+    async def verify(self, token: str, resource: str) -> Principal:
+        """Who has this token, where it did not come in a header. Raises CallerError."""
+        verifier = next((each for each in self._verifiers if each.recognizes(token)), None)
+        if verifier is None:
+            raise InvalidTokenError("no verifier recognizes the token")
+        return await verifier.verify(token, resource)
+
+    async def _with_token(self, headers: RequestHeaders, value: bytes, peer: str, resource: str) -> Principal:
+        scheme, _, rest = value.strip().partition(b" ")
+        if scheme.lower() != b"bearer":
+            # nginx hands on the password that it has checked itself.
+            proxied = self._proxied(headers, peer)
+            if proxied is not None:
+                return proxied
+            message = f"{_HOW}, not {scheme[:20].decode('ascii', 'replace')!r}"
+            raise Refused(401, message, self._challenges.missing(resource))
+        token = rest.strip().decode("latin-1")
+        if _TOKEN.fullmatch(token) is None:
+            raise Refused(400, "The Authorization header must carry one token: 'Bearer TOKEN'")
+        key = (resource, sha256(value).digest())
+        known = self._verified.get(key)
+        if known is not None:
+            known.fresh_until = self._clock() + RECHECKING_SECONDS
+        started = self._clock()
+        try:
+            principal = await self.verify(token, resource)
+        except InvalidTokenError as error:
+            self._verified.pop(key, None)
+            logger.debug("a token was refused: %s", error.reason)
+            await self._brake.wait(peer, started)
+            challenge = self._challenges.invalid(resource, error.description)
+            raise Refused(401, "The key or token is not valid", challenge) from None
+        except InsufficientScopeError as error:
+            self._verified.pop(key, None)
+            message = f"The token lacks a scope; needed: {' '.join(error.scopes)}"
+            raise Refused(403, message, self._challenges.insufficient(resource, error.scopes)) from None
+        except VerifierUnavailableError as error:
+            return self._during_outage(known, error)
+        return self._remember(key, known, principal)
+
+    def _remember(self, key: tuple[str, bytes], known: _Verified | None, principal: Principal) -> Principal:
+        now = self._clock()
+        if known is not None and known.principal == principal:
+            # The same object again: what others keep by it need not compare it.
+            known.fresh_until, known.verified_at = now + RECHECK_SECONDS, now
+            self._verified.setdefault(key, known)
+            return known.principal
+        if len(self._verified) >= MAX_CACHED:
+            del self._verified[next(iter(self._verified))]
+        self._verified[key] = _Verified(principal, now + RECHECK_SECONDS, now)
+        return principal
+
+    def _during_outage(self, known: _Verified | None, error: VerifierUnavailableError) -> Principal:
+        now = self._clock()
+        if known is not None and now - known.verified_at < OUTAGE_SECONDS:
+            known.fresh_until = now + RECHECKING_SECONDS
+            logger.warning("a token cannot be verified again for now: %s", error.reason)
+            return known.principal
+        logger.error("a token cannot be verified: %s", error.reason)
+        retry = (b"retry-after", b"%d" % RETRY_AFTER_SECONDS)
+        raise Refused(503, "Keys and tokens cannot be checked just now; try again", [retry]) from None
+
+    # Without a token
+
+    def _without_token(self, headers: RequestHeaders, peer: str, resource: str) -> Principal:
+        proxied = self._proxied(headers, peer)
+        if proxied is not None:
+            return proxied
+        if self._is_open or (self._admits_local and self._is_local(headers, peer)):
+            return _LOCAL
+        raise Refused(401, _HOW, self._challenges.missing(resource))
+
+    def _proxied(self, headers: RequestHeaders, peer: str) -> Principal | None:
+        return None if self._proxy is None else self._proxy.identify(headers, peer)
+
+    def _is_local(self, headers: RequestHeaders, peer: str) -> bool:
+        """Whether it comes from this machine, and not through a proxy on it."""
+        if self._proxy is not None and self._proxy.trusts(peer):
+            return False
+        known = self._loopback.get(peer)
+        if known is None:
+            address = _address(peer)
+            known = address is not None and address.is_loopback
+            if known:
+                self._loopback[peer] = known
+        return known and not any(name in headers.raw for name in _FORWARDED)
+
+
+_LOCAL = Principal()
+_HOW = "Show who you are: send a key or a token as 'Authorization: Bearer …'"
+
+
+def _check_query(query: bytes) -> None:
+    """Addresses end up in logs, so a token in one is refused even if it is valid."""
+    if b"access_token" not in query and b"%" not in query:
+        return
+    names = {name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
+    if "access_token" in names:
+        raise Refused(400, "Send the token in the header 'Authorization: Bearer …', not in the address")
+
+
+def _check_once(headers: RequestHeaders, name: bytes) -> None:
+    if sum(1 for known, _ in headers.pairs if known == name) > 1:
+        raise Refused(400, f"The header {name.decode('latin-1')!r} came more than once")
+
+
+def _address(peer: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(peer.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def _block_of(peer: str) -> str:
+    """The address; of IPv6 the block that one household or machine has."""
+    address = _address(peer)
+    return str(ip_network((address, 64), strict=False)) if isinstance(address, IPv6Address) else peer
+
+
+MAX_PROXIED = 1024
+MAX_IDENTITY = 1024
+"""Characters of a proxy's header."""
+
+
+class _TrustedProxy:
+    """Reads the headers of a proxy that has identified the caller. From elsewhere they say nothing."""
+
+    def __init__(self, config: ProxyConfig) -> None:
+        self._networks = tuple(ip_network(one) for one in config.addresses)
+        self._names = tuple(
+            name.lower().encode() for name in (config.user, config.groups, config.tenant, config.agent)
+        )
+        self._peers: dict[str, bool] = {}
+        self._known: dict[tuple[bytes | None, ...], Principal] = {}
+
+    def trusts(self, peer: str) -> bool:
+        known = self._peers.get(peer)
+        if known is None:
+            address = _address(peer)
+            known = address is not None and any(address in network for network in self._networks)
+            if len(self._peers) >= MAX_PROXIED:
+                self._peers.clear()
+            self._peers[peer] = known
+        return known
+
+    def identify(self, headers: RequestHeaders, peer: str) -> Principal | None:
+        """Whom the proxy names; None if it names nobody, or if this is not the proxy."""
+        if not self.trusts(peer):
+            return None
+        if len(headers.raw) != len(headers.pairs):
+            for name in self._names:
+                _check_once(headers, name)
+        values = tuple(headers.raw.get(name) for name in self._names)
+        if not values[0]:
+            return None
+        known = self._known.get(values)
+        if known is None:
+            known = _proxied_principal(*(_text(value) for value in values))
+            if len(self._known) >= MAX_PROXIED:
+                self._known.clear()
+            self._known[values] = known
+        return known
+
+
+def _text(value: bytes | None) -> str:
+    try:
+        text = (value or b"").decode().strip()
+    except UnicodeDecodeError:
+        raise Refused(400, "A header of the proxy is not UTF-8") from None
+    if len(text) > MAX_IDENTITY or not text.isprintable():
+        raise Refused(400, "A header of the proxy is too long, or has characters that no name has")
+    return text
+
+
+def _proxied_principal(user: str, groups: str, tenant: str, agent: str) -> Principal:
+    return Principal(
+        tenant=tenant or _LOCAL.tenant,
+        agent=agent,
+        subject=user,
+        groups=frozenset(name.strip() for name in groups.split(",") if name.strip()),
+        kind="proxy",
+        credential=user,
+    )
+
+
+REFUSAL_SECONDS = 0.05
+"""A token is refused after this time, whatever was wrong with it and however soon that was known."""
+FREE_REFUSALS = 10
+LONGEST_REFUSAL = 5.0
+FORGIVEN_EVERY = 10.0
+"""Seconds after which one refusal of a peer is forgotten."""
+MAX_WAITING = 32
+MAX_PEERS = 10_000
+
+
+class _Peer(Struct):
+    refusals: float = 0.0
+    since: float = 0.0
+    waiting: int = 0
+
+
+class _Brake:
+    """Slows down whoever guesses: after some refusals each one takes longer, by peer.
+
+    It never delays a valid token, so nobody can lock out others that share the address.
+    """
+
+    def __init__(self, clock: Clock, sleep: Sleep) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._peers: dict[str, _Peer] = {}
+
+    async def wait(self, peer: str, started: float) -> None:
+        """Count a refusal, and wait for its time. Too many that wait at once get 429 without waiting."""
+        now = self._clock()
+        peer = _block_of(peer)
+        known = self._peers.get(peer)
+        if known is None:
+            if len(self._peers) >= MAX_PEERS:
+                del self._peers[next(iter(self._peers))]
+            known = self._peers[peer] = _Peer(since=now)
+        known.refusals = max(0.0, known.refusals - (now - known.since) / FORGIVEN_EVERY) + 1
+        known.since = now
+        if int(known.refusals) == FREE_REFUSALS + 1:
+            logger.warning("many keys or tokens from %s were not valid; its refusals are slowed down", peer)
+        over = min(16, max(0, int(known.refusals) - FREE_REFUSALS))
+        delay = min(LONGEST_REFUSAL, REFUSAL_SECONDS * 2**over)
+        if known.waiting >= MAX_WAITING:
+            retry = (b"retry-after", b"%d" % max(1, round(delay)))
+            raise Refused(429, "Too many requests with keys or tokens that are not valid", [retry])
+        known.waiting += 1
+        try:
+            await self._sleep(max(0.0, started + delay - now))
+        finally:
+            known.waiting -= 1

@@ -1,0 +1,298 @@
+"""Admits calls within the limits of the configuration, and books what they used.
+
+A call asks the store once when it begins, and once when it ends if it holds a slot or its bytes, tokens or
+costs are counted. Owns which counters a call has and what happens while the store cannot be asked. The
+counting itself is the store's (`State.spend`), by its clock: this module reads no time of day.
+"""
+
+import asyncio
+import logging
+import math
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from ..config.callers import LimitsConfig
+from ..state import MemoryState, State, StateError
+from ..state.store import MAX_TTL, RateSpend, SlotSpend, Spend, SpendResult, WindowSpend
+from ..wire.call import Principal
+from .errors import LimitExceededError, LimitsUnavailableError
+from .matching import RuleMatcher
+from .quotas import MICRO, Quota, Quotas, Scope, Unit, scope_of
+
+logger = logging.getLogger("toolyard.limits")
+
+STORE_SECONDS = 1.0
+"""How long a call waits for the store."""
+RETRY_SECONDS = 2.0
+"""How long a store that failed is not asked again; then one call tries."""
+LEASE_SECONDS = 30.0
+"""When the slots of a process that was killed are free again. A living one renews its slots in time."""
+SLOT_SECONDS = 1
+"""When to try again if all slots are taken: nobody knows when one is freed."""
+WARN_SECONDS = 600.0
+MAX_PLANS = 10_000
+
+
+class _Plan(Struct, frozen=True):
+    """How calls of one principal to one tool are counted."""
+
+    entries: tuple[Spend, ...]
+    slots: tuple[tuple[str, int], ...]
+    """Key and ceiling."""
+    bookings: tuple[tuple[Unit, str, float | Literal["month"]], ...]
+    """What is known only at the end: unit, key and period of the counter."""
+    quotas: tuple[tuple[Quota, Scope], ...]
+    """Of the entries, then of the slots."""
+    call_cost: int
+    token_cost: float
+
+    @property
+    def has_end(self) -> bool:
+        """Whether there is anything to do when the call is over."""
+        return bool(self.slots or self.bookings)
+
+
+class Admission:
+    """A call that was admitted. Call `finish` however it ended; a second time does nothing."""
+
+    __slots__ = ("_lease", "_limiter", "_plan")
+
+    def __init__(self, limiter: "Limiter | None" = None, plan: _Plan | None = None, lease: str = "") -> None:
+        self._limiter = limiter
+        self._plan = plan
+        self._lease = lease
+
+    async def finish(self, *, bytes: int, tokens: int, failed: bool) -> None:
+        """Release the slot, and book what the result had. A failed call counts, and costs nothing."""
+        limiter, plan = self._limiter, self._plan
+        if limiter is not None and plan is not None:
+            self._limiter = None
+            await limiter.finish(plan, self._lease, bytes, tokens, failed)
+
+
+_NOTHING_TO_FINISH = Admission()
+
+
+class Limiter:
+    """Raises ConfigError for rules that cannot be. Without rules there should be no limiter at all."""
+
+    def __init__(
+        self,
+        config: LimitsConfig,
+        state: State,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        *,
+        store_seconds: float = STORE_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
+        """`groups` are those of `[access]`."""
+        self._quotas = Quotas(config, RuleMatcher(groups or {}))
+        self._state = state
+        self._is_open = config.unavailable == "open"
+        self._store_seconds = store_seconds
+        self._retry_seconds = retry_seconds
+        self._retry_at: float | None = None
+        """None while the store answers."""
+        self._warned_at: float | None = None
+        self._in_memory = isinstance(state, MemoryState)
+        # A lease in memory ends with the process.
+        self._lease_seconds = MAX_TTL if self._in_memory else lease_seconds
+        self._process = secrets.token_hex(6)
+        self._leases = 0
+        self._held: dict[str, tuple[tuple[str, int], ...]] = {}
+        """The slots of each lease."""
+        self._renewal: asyncio.Task[None] | None = None
+        self._renewing = asyncio.Lock()
+        self._releases: set[asyncio.Task[None]] = set()
+        self._plans: dict[tuple[Principal, str, str, bool | None], _Plan | None] = {}
+
+    async def admit(
+        self, principal: Principal, server: str, tool: str, reads: bool | None = None
+    ) -> Admission:
+        """Count the call, or raise LimitExceededError and count nothing.
+
+        `reads` says whether the tool only reads, by its annotations, for patterns such as `notes/*:write`.
+        """
+        subject = (principal, server, tool, reads)
+        try:
+            plan = self._plans[subject]
+        except KeyError:
+            plan = self._make_plan(subject)
+        if plan is None:
+            return _NOTHING_TO_FINISH
+        if plan.slots:
+            return await self._admit_to_slots(plan)
+        result = await self._spend(plan.entries)
+        if result is None:
+            return _NOTHING_TO_FINISH
+        if result.refused:
+            raise _refusal(plan, result)
+        return Admission(self, plan) if plan.bookings else _NOTHING_TO_FINISH
+
+    async def finish(self, plan: _Plan, lease: str, bytes: int, tokens: int, failed: bool) -> None:
+        """For `Admission.finish`."""
+        cost = -plan.call_cost if failed else round(tokens * plan.token_cost)
+        amounts: dict[str, int] = {"bytes": bytes, "tokens": tokens, "cost": cost}
+        entries: list[Spend] = [
+            WindowSpend(key, amounts[unit], None, period)
+            for unit, key, period in plan.bookings
+            if amounts[unit]
+        ]
+        if lease:
+            self._held.pop(lease, None)
+            entries += _freed(plan, lease)
+        if not entries:
+            return
+        try:
+            if lease and not self._in_memory:
+                async with self._renewing:  # a renewal that arrives later would take the slot again
+                    await self._spend(entries, must_count=False)
+            else:
+                await self._spend(entries, must_count=False)
+        except asyncio.CancelledError:
+            self._free_later(plan, lease)
+            raise
+
+    async def close(self) -> None:
+        """Free the slots that are held. Does not close the store."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.gather(self._renewal, return_exceptions=True)
+        held, self._held = self._held, {}
+        if held:
+            await self._spend(_grouped(held, 0.0), must_count=False)
+        await asyncio.gather(*self._releases, return_exceptions=True)
+
+    async def _admit_to_slots(self, plan: _Plan) -> Admission:
+        self._leases += 1
+        lease = f"{self._process}-{self._leases}"
+        slots = [SlotSpend(key, (lease,), ceiling, self._lease_seconds) for key, ceiling in plan.slots]
+        try:
+            result = await self._spend((*plan.entries, *slots))
+        except asyncio.CancelledError:
+            # The store may have counted it.
+            self._free_later(plan, lease)
+            raise
+        if result is None:
+            return _NOTHING_TO_FINISH
+        if result.refused:
+            raise _refusal(plan, result)
+        self._held[lease] = plan.slots
+        if not self._in_memory and (self._renewal is None or self._renewal.done()):
+            self._renewal = asyncio.create_task(self._renew())
+        return Admission(self, plan, lease)
+
+    async def _spend(self, entries: Sequence[Spend], must_count: bool = True) -> SpendResult | None:
+        """None if the store cannot be asked and calls pass without it."""
+        if self._in_memory:
+            try:
+                return await self._state.spend(entries)
+            except StateError as error:
+                # Full for new callers. Those that have counters are counted as before.
+                return self._uncounted(must_count, str(error))
+        if self._retry_at is not None:
+            if time.monotonic() < self._retry_at:
+                return self._uncounted(must_count)
+            # This call tries; others do not wait with it.
+            self._retry_at = time.monotonic() + self._retry_seconds
+        try:
+            async with asyncio.timeout(self._store_seconds):
+                result = await self._state.spend(entries)
+        except (StateError, TimeoutError) as error:
+            self._retry_at = time.monotonic() + self._retry_seconds
+            return self._uncounted(must_count, str(error) or f"no answer within {self._store_seconds:g} s")
+        if self._retry_at is not None:
+            self._retry_at = self._warned_at = None
+            logger.info("calls are counted in the state store again")
+        return result
+
+    def _uncounted(self, must_count: bool, reason: str = "") -> None:
+        """`reason` is for the log, which has it once for an outage, and again if it lasts."""
+        now = time.monotonic()
+        if reason and (self._warned_at is None or now - self._warned_at > WARN_SECONDS):
+            self._warned_at = now
+            what = "pass without limits" if self._is_open else "that have limits are refused"
+            logger.warning("calls cannot be counted and %s for now: %s", what, reason)
+        if must_count and not self._is_open:
+            raise LimitsUnavailableError(self._retry_seconds)
+
+    async def _renew(self) -> None:
+        while self._held:
+            await asyncio.sleep(self._lease_seconds / 3)
+            async with self._renewing:
+                if self._held:
+                    await self._spend(_grouped(self._held, self._lease_seconds), must_count=False)
+
+    def _free_later(self, plan: _Plan, lease: str) -> None:
+        """For a call that was cancelled while it waited for the store."""
+
+        async def free() -> None:
+            await self._spend(_freed(plan, lease), must_count=False)
+
+        if plan.slots:
+            task = asyncio.create_task(free())
+            self._releases.add(task)
+            task.add_done_callback(self._releases.discard)
+
+    def _make_plan(self, subject: tuple[Principal, str, str, bool | None]) -> _Plan | None:
+        principal, server, tool, reads = subject
+        price = self._quotas.price_of(server, tool, reads)
+        call_cost = 0 if price is None else math.ceil(price.call * MICRO)
+        # A price for a million tokens is as many millionths for one.
+        token_cost = 0.0 if price is None else price.million_tokens
+        entries: list[tuple[Spend, Quota, Scope]] = []
+        slots: list[tuple[str, Quota, Scope]] = []
+        bookings: list[tuple[Unit, str, float | Literal["month"]]] = []
+        for quota in self._quotas.of(*subject):
+            scope = scope_of(quota.rule.per, principal, server, tool)
+            key = quota.key(scope.key)
+            if quota.measure == "concurrent":
+                slots.append((key, quota, scope))
+                continue
+            if quota.measure == "rate":
+                spend = RateSpend(key, quota.rule.rate, quota.ceiling)
+            else:
+                amount = 1 if quota.unit == "calls" else call_cost if quota.unit == "cost" else 0
+                spend = WindowSpend(key, amount, quota.ceiling, quota.period)
+                if quota.unit != "calls":
+                    bookings.append((quota.unit, key, quota.period))
+            entries.append((spend, quota, scope))
+        plan = _Plan(
+            tuple(spend for spend, _, _ in entries),
+            tuple((key, quota.ceiling) for key, quota, _ in slots),
+            tuple(bookings),
+            tuple((quota, scope) for _, quota, scope in (*entries, *slots)),
+            call_cost,
+            token_cost,
+        )
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        kept = self._plans[subject] = plan if plan.quotas else None
+        return kept
+
+
+def _freed(plan: _Plan, lease: str) -> list[Spend]:
+    return [SlotSpend(key, (lease,), None, 0.0) for key, _ in plan.slots]
+
+
+def _grouped(held: Mapping[str, tuple[tuple[str, int], ...]], ttl: float) -> list[Spend]:
+    """One entry for each counter, whatever the ceiling: these slots are taken already."""
+    leases: dict[str, list[str]] = {}
+    for lease, slots in held.items():
+        for key, _ in slots:
+            leases.setdefault(key, []).append(lease)
+    return [SlotSpend(key, tuple(each), None, ttl) for key, each in leases.items()]
+
+
+def _refusal(plan: _Plan, result: SpendResult) -> LimitExceededError:
+    """Of several limits, the one that takes longest."""
+    worst = max(result.refused, key=lambda refused: refused.wait)
+    quota, scope = plan.quotas[worst.position]
+    if quota.measure == "concurrent":
+        return LimitExceededError(quota.rule.name, quota.text, scope.text, SLOT_SECONDS)
+    return LimitExceededError(quota.rule.name, quota.text, scope.text, worst.wait, worst.free_at)

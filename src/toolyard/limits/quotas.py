@@ -1,0 +1,196 @@
+"""The limits of the configuration, one by one: what each counts, for whom, and under which key.
+
+Owns the keys of counters, which the limiter writes and `usage` reads. Owns no counting.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Literal
+from urllib.parse import quote, unquote
+
+from msgspec import Struct
+
+from ..config.callers import LimitRule, LimitsConfig, PriceRule
+from ..config.errors import ConfigError
+from ..state.store import DAY
+from ..wire.call import Principal
+from .matching import RuleMatcher
+
+PREFIX = "limits/"
+MICRO = 1_000_000
+"""Costs are counted in millionths of the currency, so that they are whole numbers."""
+MAX_PART = 200
+"""Characters of a name in a key. A longer one is cut, and a digest keeps it apart from others."""
+_SAFE = "@:._-#+"
+
+Unit = Literal["calls", "bytes", "tokens", "cost"]
+
+
+class Quota(Struct, frozen=True):
+    """One amount of one rule."""
+
+    rule: LimitRule
+    id: str
+    """Of the rule, in keys."""
+    measure: str
+    """The key of the configuration that sets it: `rate`, `concurrent`, `calls`, `tokens_a_day`, …"""
+    unit: Unit
+    ceiling: int
+    """For a rate, the burst."""
+    period: float | Literal["month"]
+    """Of a window; 0 for rates and slots."""
+    text: str
+
+    def key(self, scope: str) -> str:
+        return f"{PREFIX}{self.id}/{self.measure}/{scope}"
+
+
+class Scope(Struct, frozen=True):
+    """Who shares a counter."""
+
+    per: str
+    key: str
+    text: str
+
+
+def scope_of(per: str, principal: Principal, server: str, tool: str) -> Scope:
+    """Users and agents of one name in two tenants do not share."""
+    tenant = principal.tenant
+    match per:
+        case "user":
+            return _scope("user", tenant, principal.user)
+        case "agent":
+            return _scope("agent", tenant, principal.agent)
+        case "tenant":
+            return _scope("tenant", tenant)
+        case "server":
+            return _scope("server", server)
+        case "tool":
+            return _scope("tool", server, tool)
+        case _:
+            return Scope("all", "all", "all callers")
+
+
+def _scope(per: str, *parts: str) -> Scope:
+    key = "/".join([per, *map(_key_part, parts)])
+    return Scope(per, key, _scope_text(per, parts))
+
+
+def read_scope(key: str) -> tuple[str, str]:
+    """What `Scope.key` was made for: `per`, and the name as people read it."""
+    per, *parts = key.split("/")
+    return per, _scope_text(per, tuple(map(unquote, parts)))
+
+
+def _scope_text(per: str, parts: tuple[str, ...]) -> str:
+    match per, parts:
+        case (("user" | "agent"), (tenant, name)):
+            named = f"{per} {name!r}" if name else "the local user" if per == "user" else f"no {per}"
+            return named if tenant == "local" else f"{named if name else f'no {per}'} of {tenant!r}"
+        case "all", _:
+            return "all callers"
+        case _:
+            return f"{per} {'/'.join(parts)!r}"
+
+
+def _key_part(text: str) -> str:
+    encoded = text.encode(errors="surrogatepass")
+    quoted = quote(encoded, safe=_SAFE)
+    if len(quoted) <= MAX_PART:
+        return quoted
+    return f"{quoted[:MAX_PART]}~{hashlib.blake2b(encoded, digest_size=8).hexdigest()}"
+
+
+class Quotas:
+    """All limits of a configuration, checked. Raises ConfigError for a rule that cannot be."""
+
+    def __init__(self, config: LimitsConfig, matcher: RuleMatcher) -> None:
+        self._matcher = matcher
+        self._prices = config.prices
+        self.currency = config.currency
+        self._rules: list[tuple[LimitRule, tuple[Quota, ...]]] = []
+        self._by_id: dict[tuple[str, str], Quota] = {}
+        for number, rule in enumerate(config.rules, 1):
+            where = f"[limits.rules {number}]"
+            matcher.check(rule.who, rule.tools, where)
+            found = tuple(_quotas_of(rule, config.currency))
+            for quota in found:
+                other = self._by_id.setdefault((quota.id, quota.measure), quota)
+                if other is not quota:
+                    raise ConfigError(
+                        f"{where} limits {quota.measure!r} for the same as another rule"
+                        if not rule.name
+                        else f"{where} has the name {rule.name!r}, as another rule",
+                        "give each of the two a name of its own",
+                    )
+            self._rules.append((rule, found))
+        for number, price in enumerate(config.prices, 1):
+            matcher.check((), price.tools, f"[limits.prices {number}]")
+
+    def of(self, principal: Principal, server: str, tool: str, reads: bool | None) -> Iterator[Quota]:
+        for rule, quotas in self._rules:
+            if self._matcher.matches(rule.who, principal) and self._matcher.matches_tool(
+                rule.tools, server, tool, reads
+            ):
+                yield from quotas
+
+    def price_of(self, server: str, tool: str, reads: bool | None) -> PriceRule | None:
+        """The first price that fits."""
+        for price in self._prices:
+            if self._matcher.matches_tool(price.tools, server, tool, reads):
+                return price
+        return None
+
+    def find(self, key: str) -> tuple[Quota, str] | None:
+        """The limit that a counter belongs to, and the key of its scope; None if no rule has it any more."""
+        parts = key.removeprefix(PREFIX).split("/", 2)
+        quota = self._by_id.get((parts[0], parts[1])) if len(parts) == 3 else None
+        return None if quota is None else (quota, parts[2])
+
+
+def _quotas_of(rule: LimitRule, currency: str) -> Iterator[Quota]:
+    id = _rule_id(rule)
+    if rule.rate:
+        burst = rule.burst or max(1, int(rule.rate))
+        yield Quota(rule, id, "rate", "calls", burst, 0.0, _rate_text(rule.rate, burst))
+    if rule.concurrent:
+        text = f"{rule.concurrent:,} call{'s' * (rule.concurrent > 1)} at a time"
+        yield Quota(rule, id, "concurrent", "calls", rule.concurrent, 0.0, text)
+    if rule.calls:
+        text = f"{_amount_text('calls', rule.calls, currency)} in {rule.window:g} s"
+        yield Quota(rule, id, "calls", "calls", rule.calls, rule.window, text)
+    units: tuple[Unit, ...] = ("calls", "bytes", "tokens", "cost")
+    for unit in units:
+        for name in ("day", "month"):
+            measure = f"{unit}_a_{name}"
+            amount = getattr(rule, measure)
+            if amount:
+                ceiling = max(1, round(amount * MICRO)) if unit == "cost" else amount
+                period: float | Literal["month"] = "month" if name == "month" else DAY
+                text = f"{_amount_text(unit, ceiling, currency)} a {name}"
+                yield Quota(rule, id, measure, unit, ceiling, period, text)
+
+
+def _rule_id(rule: LimitRule) -> str:
+    """A rule with a name keeps its counters when it is changed; one without is known by whom it is for."""
+    if rule.name:
+        return _key_part(rule.name)
+    parts = "\n".join((*rule.who, "", *rule.tools, "", rule.per))
+    return "~" + hashlib.blake2b(parts.encode(), digest_size=6).hexdigest()
+
+
+def _rate_text(rate: float, burst: int) -> str:
+    text = f"{rate:g} calls a second" if rate > 1 else "a call a second"
+    if rate < 1:
+        text = f"a call every {1 / rate:.3g} s"
+    return f"{text}, {burst:,} at once" if burst > 1 else text
+
+
+def _amount_text(unit: Unit, amount: int, currency: str) -> str:
+    match unit:
+        case "cost":
+            return f"{amount / MICRO:,.2f} {currency}"
+        case "bytes":
+            return f"{amount:,} bytes"
+        case _:
+            return f"{amount:,} {unit if amount != 1 else unit.removesuffix('s')}"

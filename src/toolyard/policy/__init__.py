@@ -1,0 +1,1 @@
+"""What callers may do: the rules of `[access]`, compiled into the rights of each principal."""

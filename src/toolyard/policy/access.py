@@ -1,0 +1,469 @@
+"""Access: the rules of `[access]` compiled into the rights of a principal, and the decision on one item.
+
+Owns the precedence of rules (deny, preview, confirm, allow, default), the narrowing by grants, and the
+caches. Patterns are read in `patterns`, callers in `selectors`, conditions in `conditions`.
+
+A rule without a condition decides at once. With conditions a decision stays open until the arguments are
+known, and `resolve` closes it. A condition that cannot be evaluated never helps the caller: a deny holds,
+an allow does not, and confirm and preview put the call to a person or describe it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct
+
+from ..catalogue.catalogue import CatalogueEntry
+from ..catalogue.items import KINDS, ItemKind
+from ..config.callers import AccessConfig, AccessRule
+from ..config.errors import ConfigError, nearest
+from ..wire.call import Principal, Right
+from .conditions import Condition, ConditionError, Expression, Verb
+from .patterns import (
+    ADDRESSED,
+    DenyMatcher,
+    ItemPattern,
+    NameMatcher,
+    PatternError,
+    ServerIndex,
+    canonical,
+    parse,
+    plain_address,
+)
+from .selectors import Groups, check_agents, read_selector
+
+DEFAULT = "default"
+GRANT = "grant"
+MAX_DECISIONS = 20_000
+MAX_TABLES = 4096
+MAX_RIGHTS = 1024
+MAX_PRINCIPALS = 8192
+PRECEDENCE: tuple[Verb, ...] = ("deny", "preview", "confirm", "allow")
+
+
+class Decision(Struct, frozen=True):
+    """What becomes of a call."""
+
+    verb: Verb
+    rule: str
+    """The rule that decided: its name, else `rule N`; `default`; or `grant`."""
+    scopes: tuple[str, ...] = ()
+    """All scopes that the rule demands, if the principal lacks one of them: refuse and name them."""
+    conditions: tuple[Condition, ...] = ()
+    """Rules that come first if they hold for the arguments; see `AccessPolicy.resolve`."""
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether the item may come to be called: some outcome is not a refusal."""
+        return self.verb != "deny" or any(condition.verb != "deny" for condition in self.conditions)
+
+
+_EVERYTHING = Decision("allow", DEFAULT)
+_NOT_GRANTED = Decision("deny", GRANT)
+
+
+class _Rule(Struct, frozen=True):
+    """One rule, read."""
+
+    number: int
+    label: str
+    where: str
+    who: frozenset[str]
+    patterns: dict[Verb, tuple[ItemPattern, ...]]
+    indexes: dict[Verb, ServerIndex]
+    """Its patterns by server, of the verbs that it has."""
+    when: Expression | None
+    scopes: tuple[str, ...]
+
+
+class _Clause(Struct, frozen=True):
+    """One verb of one rule, as far as it concerns one kind of items of one server."""
+
+    globs: list[str]
+    verb: Verb
+    rule: str
+    scopes: tuple[str, ...]
+    when: Expression | None
+
+
+class _Narrowing(Struct, frozen=True):
+    """One right of a grant, as far as it concerns one kind of items of one server."""
+
+    allow: NameMatcher
+    deny: DenyMatcher
+
+    @property
+    def is_idle(self) -> bool:
+        return self.allow.everything and self.deny.nothing
+
+    @property
+    def is_total(self) -> bool:
+        return self.allow.nothing or self.deny.everything
+
+    def permits(self, names: tuple[str, ...]) -> bool:
+        return all(map(self.allow.matches, names)) and not any(map(self.deny.matches, names))
+
+
+class _ItemTable:
+    """The clauses for one kind of items of one server, reading or writing tools apart."""
+
+    def __init__(
+        self,
+        clauses: tuple[_Clause, ...],
+        default: Verb,
+        narrowings: tuple[_Narrowing, ...],
+        addressed: bool,
+    ) -> None:
+        self._clauses = clauses
+        self._default: Verb = default
+        self._narrowings = narrowings
+        self._addressed = addressed
+        hidden = [glob for one in clauses if one.verb == "deny" and one.when is None for glob in one.globs]
+        shown = [glob for one in clauses if one.verb != "deny" for glob in one.globs]
+        self._hidden = DenyMatcher(hidden)
+        self._shown = NameMatcher(["*"] if default == "allow" else shown)
+        self._narrows = tuple(one for one in narrowings if not one.is_idle)
+        self.constant = self._constant()
+        """Whether all of them are seen, or none; None if it depends on the name."""
+
+    def _constant(self) -> bool | None:
+        if self._hidden.everything or self._shown.nothing or any(one.is_total for one in self._narrows):
+            return False
+        return True if self._hidden.nothing and self._shown.everything and not self._narrows else None
+
+    def sees(self, own: str) -> bool:
+        if self.constant is not None:
+            return self.constant
+        if self._addressed:
+            return self.decide(own).is_visible
+        if (not self._hidden.nothing and self._hidden.matches(own)) or not self._shown.matches(own):
+            return False
+        for narrowing in self._narrows:
+            if not narrowing.allow.matches(own) or narrowing.deny.matches(own):
+                return False
+        return True
+
+    def _names(self, own: str) -> tuple[str, ...]:
+        """The name, and an address also as a server may read it: no `..` or `%2e` leads around a rule."""
+        if not self._addressed or (plain := plain_address(own)) == own:
+            return (own,)
+        return (own, plain)
+
+    @cached_property
+    def _matchers(self) -> list[tuple[_Clause, DenyMatcher | NameMatcher]]:
+        """Lists need them not, so they are made for the first decision."""
+        return [
+            (one, DenyMatcher(one.globs) if one.verb == "deny" else NameMatcher(one.globs))
+            for one in self._clauses
+        ]
+
+    def decide(self, own: str) -> Decision:
+        names = self._names(own)
+        if not all(narrowing.permits(names) for narrowing in self._narrowings):
+            return _NOT_GRANTED
+        conditions: list[Condition] = []
+        for clause, matcher in self._matchers:
+            # Of the two names of an address a deny needs one, anything else both.
+            how = any if clause.verb == "deny" else all
+            if not how(map(matcher.matches, names)):
+                continue
+            if clause.when is None:
+                return Decision(clause.verb, clause.rule, clause.scopes, tuple(conditions))
+            conditions.append(Condition(clause.verb, clause.rule, clause.when, clause.scopes))
+        return Decision(self._default, DEFAULT, (), tuple(conditions))
+
+
+class Rights:
+    """What the principals may do to whom the same rules apply. Decisions are remembered, within bounds."""
+
+    def __init__(
+        self,
+        rules: Iterable[_Rule] = (),
+        default: Verb = "allow",
+        scopes: frozenset[str] = frozenset(),
+        narrowed: tuple[Right, ...] | None = None,
+    ) -> None:
+        rules = tuple(rules)
+        self._ordered = tuple(_by_precedence(rules, scopes))
+        self._default: Verb = default
+        self._narrowed = tuple(map(_read_right, narrowed or ()))
+        self.everything = not rules and default == "allow" and narrowed is None
+        """Nothing to ask: there are no rules for the principal, and no grant."""
+        self._tables: dict[tuple[str, str, bool], _ItemTable] = {}
+        self._decisions: dict[tuple[str, str, str, bool | None], Decision] = {}
+
+    def decide(self, kind: ItemKind, server: str, own: str, reads: bool | None) -> Decision:
+        """The decision on an item by its server and own name; it may still have conditions."""
+        key = (kind.name, server, own, reads)
+        known = self._decisions.get(key)
+        if known is None:
+            known = _EVERYTHING
+            if not self.everything:
+                known = self._table(kind.name, server, reads is True).decide(own)
+            if len(self._decisions) >= MAX_DECISIONS:
+                self._decisions.clear()
+            self._decisions[key] = known
+        return known
+
+    def sees(self, kind: ItemKind, server: str, own: str, reads: bool | None) -> bool:
+        """Whether the item exists for the principal: allowed, if under a condition, confirm or preview."""
+        return self.everything or self._table(kind.name, server, reads is True).sees(own)
+
+    def visible(self, kind: ItemKind, entries: Iterable[CatalogueEntry]) -> list[CatalogueEntry]:
+        """The entries that exist for the principal, in their order."""
+        if self.everything:
+            return list(entries)
+        found: list[CatalogueEntry] = []
+        readers: dict[str, _ItemTable] = {}
+        others: dict[str, _ItemTable] = {}
+        for entry in entries:
+            item = entry.item
+            tables = readers if item.reads else others
+            table = tables.get(entry.server)
+            if table is None:
+                table = tables[entry.server] = self._table(kind.name, entry.server, item.reads is True)
+            if table.constant or (table.constant is None and table.sees(item.own)):
+                found.append(entry)
+        return found
+
+    def _table(self, kind: str, server: str, is_read: bool) -> _ItemTable:
+        key = (kind, server, is_read)
+        table = self._tables.get(key)
+        if table is None:
+            if len(self._tables) >= MAX_TABLES:
+                self._tables.clear()
+            table = self._tables[key] = _ItemTable(
+                tuple(self._clauses(kind, server, is_read)),
+                self._default,
+                tuple(
+                    _Narrowing(
+                        NameMatcher(allow.names(kind, server, is_read)),
+                        DenyMatcher(deny.names(kind, server, is_read)),
+                    )
+                    for allow, deny in self._narrowed
+                ),
+                kind in ADDRESSED,
+            )
+        return table
+
+    def _clauses(self, kind: str, server: str, is_read: bool) -> Iterator[_Clause]:
+        for verb, rule, index, scopes in self._ordered:
+            if names := index.names(kind, server, is_read):
+                yield _Clause(names, verb, rule.label, scopes, rule.when)
+
+
+def _by_precedence(
+    rules: tuple[_Rule, ...], held: frozenset[str]
+) -> Iterator[tuple[Verb, _Rule, ServerIndex, tuple[str, ...]]]:
+    """Each verb of each rule, with the scopes to demand.
+
+    Within a verb first the rules whose scopes the principal has, and of those the ones without condition.
+    """
+    for verb in PRECEDENCE:
+        some = [rule for rule in rules if verb in rule.indexes]
+        lacks = [verb != "deny" and not held.issuperset(rule.scopes) for rule in some]
+        pairs = sorted(zip(lacks, some, strict=True), key=lambda pair: (pair[0], pair[1].when is not None))
+        for is_lacking, rule in pairs:
+            yield verb, rule, rule.indexes[verb], rule.scopes if is_lacking else ()
+
+
+def _read_right(right: Right) -> tuple[ServerIndex, ServerIndex]:
+    """Others may have written it: a pattern that cannot be read allows nothing, or denies everything."""
+    allow, deny = [_read_or_none(text) for text in right.allow], [_read_or_none(text) for text in right.deny]
+    return (
+        ServerIndex([pattern for pattern in allow if pattern is not None], denies=False),
+        ServerIndex([pattern or parse("*") for pattern in deny], denies=True),
+    )
+
+
+def _read_or_none(text: str) -> ItemPattern | None:
+    try:
+        return parse(text)
+    except PatternError:
+        return None
+
+
+class UnmatchedPattern(Struct, frozen=True):
+    """A pattern that matches nothing of the catalogue, which is likely a mistake."""
+
+    rule: str
+    verb: Verb
+    pattern: str
+    hint: str = ""
+
+
+class AccessPolicy:
+    """The rules, read and checked. Raises ConfigError, which names the rule and what is wrong with it."""
+
+    def __init__(self, config: AccessConfig) -> None:
+        self._default: Verb = config.default
+        self._groups = Groups(config.groups)
+        check_agents(self._groups.selectors, config.agents, "[access.groups]")
+        self._rules = tuple(self._read(rule, number, config) for number, rule in enumerate(config.rules, 1))
+        _check_labels(self._rules)
+        self._mentioned_scopes = frozenset[str]().union(*(rule.scopes for rule in self._rules))
+        self.warnings = tuple(self._unknown_groups())
+        """What may be a mistake and need not be one."""
+        self._by_principal: dict[Principal, Rights] = {}
+        self._shared: dict[object, Rights] = {}
+        self._caller_variables: dict[Principal, dict[str, Any]] = {}
+
+    def _read(self, rule: AccessRule, number: int, config: AccessConfig) -> _Rule:
+        label = rule.name or f"rule {number}"
+        where = f"[access.rules {number}]" + (f" {rule.name!r}" if rule.name else "")
+        who = frozenset(read_selector(one, where) for one in rule.who)
+        if not who:
+            raise ConfigError(f"{where} is for nobody", 'name somebody in who, or leave it out for "*"')
+        check_agents(who, config.agents, where)
+        patterns: dict[Verb, tuple[ItemPattern, ...]] = {
+            "deny": _read_patterns(rule.deny, where, "deny"),
+            "preview": _read_patterns(rule.preview, where, "preview"),
+            "confirm": _read_patterns(rule.confirm, where, "confirm"),
+            "allow": _read_patterns(rule.allow, where, "allow"),
+        }
+        _check_contradictions(patterns, where)
+        if not any(patterns.values()):
+            raise ConfigError(f"{where} says nothing", "add allow, deny, confirm or preview")
+        if rule.scopes and not any(patterns[verb] for verb in PRECEDENCE[1:]):
+            raise ConfigError(f"{where} has 'scopes' and allows nothing", "scopes are for what a rule allows")
+        when = _read_condition(rule.when, where)
+        indexes: dict[Verb, ServerIndex] = {
+            verb: ServerIndex(found, denies=verb == "deny") for verb, found in patterns.items() if found
+        }
+        return _Rule(number, label, where, who, patterns, indexes, when, rule.scopes)
+
+    def _unknown_groups(self) -> Iterator[str]:
+        for rule in self._rules:
+            for selector in sorted(rule.who):
+                if selector.startswith("group:") and selector not in self._groups:
+                    name = selector.partition(":")[2]
+                    yield f"{rule.where}: group {name!r} is not in [access.groups]; only tokens can have it"
+
+    def rights(self, principal: Principal) -> Rights:
+        """The rights of a principal; those to whom the same rules apply, with equal grants, share them."""
+        known = self._by_principal.get(principal)
+        if known is None:
+            if len(self._by_principal) >= MAX_PRINCIPALS:
+                self._by_principal.clear()
+            known = self._by_principal[principal] = self._shared_rights(principal)
+        return known
+
+    def _shared_rights(self, principal: Principal) -> Rights:
+        selectors = self._groups.selectors_of(principal)
+        rules = tuple(rule for rule in self._rules if not rule.who.isdisjoint(selectors))
+        scopes = principal.scopes & self._mentioned_scopes
+        narrowed = None if principal.grant is None else principal.grant.rights
+        key = (tuple(rule.number for rule in rules), scopes, narrowed)
+        known = self._shared.get(key)
+        if known is None:
+            if len(self._shared) >= MAX_RIGHTS:
+                self._shared.clear()
+            known = self._shared[key] = Rights(rules, self._default, scopes, narrowed)
+        return known
+
+    def resolve(
+        self, decision: Decision, principal: Principal, server: str, own: str, args: Mapping[str, Any]
+    ) -> Decision:
+        """Close a decision by its conditions: the first that holds for the arguments decides."""
+        if not decision.conditions:
+            return decision
+        variables = {**self._variables(principal), "server": server, "tool": own, "args": args}
+        for condition in decision.conditions:
+            try:
+                if condition.expression.holds(variables):
+                    return Decision(condition.verb, condition.rule, condition.scopes)
+            except ConditionError as error:
+                if condition.verb != "allow":
+                    rule = f"{condition.rule} (its condition failed: {error})"
+                    return Decision(condition.verb, rule, condition.scopes)
+        return Decision(decision.verb, decision.rule, decision.scopes)
+
+    def _variables(self, principal: Principal) -> dict[str, Any]:
+        known = self._caller_variables.get(principal)
+        if known is None:
+            selectors = self._groups.selectors_of(principal)
+            groups = {one.removeprefix("group:") for one in selectors if one.startswith("group:")}
+            if len(self._caller_variables) >= MAX_PRINCIPALS:
+                self._caller_variables.clear()
+            known = self._caller_variables[principal] = {
+                "agent": principal.agent,
+                "user": principal.user,
+                "tenant": principal.tenant,
+                "client": principal.client,
+                "groups": sorted(principal.groups | groups),
+                "scopes": sorted(principal.scopes),
+            }
+        return known
+
+    def unmatched(
+        self,
+        servers: Collection[str],
+        entries: Mapping[ItemKind, Iterable[CatalogueEntry]],
+        unread: Collection[str] = (),
+    ) -> list[UnmatchedPattern]:
+        """Patterns that match nothing of the catalogue. Servers in `unread` may have anything."""
+        items = [(kind.name, entry) for kind in KINDS for entry in entries.get(kind, ())]
+        found: list[UnmatchedPattern] = []
+        for rule in self._rules:
+            for verb, patterns in rule.patterns.items():
+                for pattern in patterns:
+                    if (hint := _why_unmatched(pattern, verb, servers, items, unread)) is not None:
+                        found.append(UnmatchedPattern(rule.label, verb, pattern.text, hint))
+        return found
+
+
+def _read_patterns(texts: Iterable[str], where: str, verb: Verb) -> tuple[ItemPattern, ...]:
+    try:
+        return tuple(parse(text) for text in texts)
+    except PatternError as error:
+        raise ConfigError(f"{where}: {verb}: {error.message}", error.hint) from None
+
+
+def _check_contradictions(patterns: Mapping[Verb, tuple[ItemPattern, ...]], where: str) -> None:
+    seen: dict[str, Verb] = {}
+    for verb, found in patterns.items():
+        for pattern in found:
+            other = seen.setdefault(canonical(pattern.text), verb)
+            if other != verb:
+                raise ConfigError(
+                    f"{where} has {pattern.text!r} in {other!r} and in {verb!r}", "leave it in one of them"
+                )
+
+
+def _check_labels(rules: Iterable[_Rule]) -> None:
+    seen: dict[str, _Rule] = {}
+    for rule in rules:
+        other = seen.setdefault(canonical(rule.label), rule)
+        if other is not rule:
+            raise ConfigError(
+                f"{rule.where} has the name of rule {other.number}", "give each rule a name of its own"
+            )
+
+
+def _read_condition(text: str, where: str) -> Expression | None:
+    return Expression(text, f"{where}: when") if text.strip() else None
+
+
+def _why_unmatched(
+    pattern: ItemPattern,
+    verb: Verb,
+    servers: Collection[str],
+    items: list[tuple[str, CatalogueEntry]],
+    unread: Collection[str],
+) -> str | None:
+    """A hint if the pattern matches nothing, else None."""
+    index = ServerIndex([pattern], denies=verb == "deny")
+    meant = [server for server in servers if index.covers(server)]
+    if not meant:
+        return nearest(pattern.server, servers) or "no server has such a name"
+    if pattern.is_server or not set(unread).isdisjoint(meant):
+        return None
+    names = (DenyMatcher if verb == "deny" else NameMatcher)([pattern.name])
+    known: list[str] = []
+    for kind, entry in items:
+        if entry.server in meant and kind in pattern.kinds:
+            known.append(entry.item.own)
+            if pattern.reads in (None, entry.item.reads is True) and names.matches(entry.item.own):
+                return None
+    return nearest(pattern.name, known) or "its server has nothing of the kind"

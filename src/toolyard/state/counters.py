@@ -1,0 +1,174 @@
+"""The arithmetic of counters, for the stores that count in this process: memory and SQLite.
+
+Owns how a counter is written as a value, which Redis and PostgreSQL share; they do the same sums by
+themselves, so that one message to them is enough. Owns no clock and no storage.
+
+Times are whole microseconds since 1970, so that all stores compute the same. Clocks may jump: one that goes
+back neither opens a window again nor fills a bucket, and what was counted in a future that did not come
+counts in the window that is open.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+from .store import (
+    CounterReading,
+    RateSpend,
+    SlotSpend,
+    Spend,
+    SpendRefusal,
+    SpendResult,
+    WindowSpend,
+    checked_ttl,
+)
+
+SECOND = 1_000_000
+LONGEST_MONTH = 31 * 86400 * SECOND
+
+Window: TypeAlias = tuple[int, int]
+"""What is used, and when the window ends."""
+Slots: TypeAlias = dict[str, int]
+"""When each lease ends."""
+Counter: TypeAlias = Window | int | Slots
+"""The bucket of a rate is one number: when it is full again."""
+
+DONE = SpendResult()
+
+
+def settle(
+    entries: Sequence[Spend], read: Callable[[str], Counter | None], now: int
+) -> tuple[SpendResult, list[tuple[str, Counter]]]:
+    """Say what is refused, and which counters get which values.
+
+    If something is refused, only counters change that were left behind by a clock that was ahead.
+    """
+    refused: list[SpendRefusal] | None = None
+    changes: list[tuple[str, Counter]] = []
+    repairs: list[tuple[str, Counter]] = []
+    for position, entry in enumerate(entries):
+        kind = type(entry)
+        before = read(entry.key)
+        if kind is WindowSpend:
+            after, wait = _add(entry, before, now)  # pyright: ignore[reportArgumentType]: `kind` says so
+        elif kind is RateSpend:
+            after, wait = _take(entry, before, now)  # pyright: ignore[reportArgumentType]
+        else:
+            after, wait = _hold(entry, before, now)  # pyright: ignore[reportArgumentType]
+        if wait is None:
+            changes.append((entry.key, after))
+        else:
+            refused = refused or []
+            refused.append(SpendRefusal(position, wait / SECOND, (now + wait) / SECOND))
+            if before is not None and type(after) is not dict and end_of(before) > end_of(after):
+                repairs.append((entry.key, after))
+    return (DONE, changes) if refused is None else (SpendResult(tuple(refused)), repairs)
+
+
+def _add(entry: WindowSpend, before: Counter | None, now: int) -> tuple[Window, int | None]:
+    used, ends = before if isinstance(before, tuple) else (0, 0)
+    if ends <= now:
+        used, ends = 0, window_end(entry.period, now)
+    elif ends - now > 2 * period_length(entry.period):
+        ends = window_end(entry.period, now)  # the clock was ahead, or the period was longer
+    amount, ceiling = entry.amount, entry.ceiling
+    if ceiling is not None and used + (amount if amount > 1 else 1) > ceiling:
+        return (used, ends), ends - now
+    used += amount
+    return (used if used > 0 else 0, ends), None
+
+
+def _take(entry: RateSpend, before: Counter | None, now: int) -> tuple[int, int | None]:
+    interval = token_interval(entry.rate)
+    room = entry.burst * interval
+    full = before if isinstance(before, int) and before > now else now
+    full = min(full, now + room)  # beyond that, the clock was ahead
+    wait = full + interval - now - room
+    return (full + interval, None) if wait <= 0 else (full, wait)
+
+
+def _hold(entry: SlotSpend, before: Counter | None, now: int) -> tuple[Slots, int | None]:
+    held = before if isinstance(before, dict) else {}
+    kept = {lease: ends for lease, ends in held.items() if ends > now and lease not in entry.leases}
+    if entry.ceiling is not None and len(kept) + len(entry.leases) > entry.ceiling:
+        return kept, 0
+    ttl = microseconds(entry.ttl)
+    if ttl:
+        kept.update(dict.fromkeys(entry.leases, now + ttl))
+    return kept, None
+
+
+def microseconds(ttl: float) -> int:
+    return round((checked_ttl(ttl) or 0) * SECOND)
+
+
+def token_interval(rate: float) -> int:
+    """Microseconds from one token to the next."""
+    return max(1, round(SECOND / rate))
+
+
+def period_length(period: float | Literal["month"]) -> int:
+    return LONGEST_MONTH if period == "month" else max(1, round(period * SECOND))
+
+
+def window_end(period: float | Literal["month"], now: int) -> int:
+    if period != "month":
+        length = period_length(period)
+        return (now // length + 1) * length
+    today = datetime.fromtimestamp(now // SECOND, UTC)
+    year, month = (today.year + 1, 1) if today.month == 12 else (today.year, today.month + 1)
+    return int(datetime(year, month, 1, tzinfo=UTC).timestamp()) * SECOND
+
+
+def end_of(counter: Counter) -> int:
+    """When the counter is as good as none."""
+    match counter:
+        case int():
+            return counter
+        case tuple():
+            return counter[1]
+        case dict():
+            return max(counter.values(), default=0)
+
+
+def encode(counter: Counter) -> bytes:
+    match counter:
+        case int():
+            return b"r %d" % counter
+        case tuple():
+            return b"w %d %d" % counter
+        case dict():
+            return " ".join(["s", *(f"{lease}={ends}" for lease, ends in counter.items())]).encode()
+
+
+def decode(value: bytes) -> Counter | None:
+    """None for a value that is no counter."""
+    kind, *parts = value.decode(errors="replace").split(" ")
+    try:
+        match kind, parts:
+            case "r", [full]:
+                return int(full)
+            case "w", [used, ends]:
+                return int(used), int(ends)
+            case "s", _:
+                pairs = (part.partition("=") for part in parts if part)
+                return {lease: int(ends) for lease, _, ends in pairs}
+            case _:
+                return None
+    except ValueError:
+        return None
+
+
+def readings(counters: Iterable[tuple[str, Counter | None]], now: int) -> tuple[CounterReading, ...]:
+    """What is in use now."""
+    found: list[CounterReading] = []
+    for key, counter in counters:
+        if counter is None or end_of(counter) <= now:
+            continue
+        used = 0
+        if isinstance(counter, tuple):
+            used = counter[0]
+        elif isinstance(counter, dict):
+            used = sum(ends > now for ends in counter.values())
+        found.append(CounterReading(key, used, end_of(counter) / SECOND))
+    return tuple(sorted(found, key=lambda reading: reading.key))

@@ -1,0 +1,167 @@
+"""Kills a process that writes the audit, under load, and counts what was acknowledged and what is there.
+
+`python -m tests.audit.killing URL FOLDER RUN` is the process: it appends records as fast as it can, and
+writes the id of each to standard output after `append` has returned. `kill_under_load` starts it again and
+again in one store, kills each with SIGKILL after a random number of records, and compares. Another `Load`,
+such as the clients of a gateway, can take its place.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from tests.audit.records import KEY, record
+from toolyard.audit import open_audit
+from toolyard.audit.chain import ChainKey
+from toolyard.audit.log import open_audit_store
+from toolyard.audit.verify import verify
+from toolyard.config.callers import AuditConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+AT_A_TIME = 16
+MAX_BYTES = 256 * 1024
+"""Small, so that some kills fall into a rotation."""
+
+
+class Load(Protocol):
+    """One process that makes records, until it is killed."""
+
+    async def start(self) -> None: ...
+
+    async def acknowledged(self) -> str:
+        """Wait for the next record that was acknowledged; empty when the process is dead."""
+        ...
+
+    def kill(self) -> None: ...
+
+
+class WriterLoad:
+    """The process below."""
+
+    def __init__(self, url: str, folder: Path, run: int) -> None:
+        self._arguments = [url, str(folder), str(run)]
+
+    async def start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.audit.killing",
+            *self._arguments,
+            cwd=ROOT,
+            stdout=asyncio.subprocess.PIPE,
+        )
+
+    async def acknowledged(self) -> str:
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        if not line.endswith(b"\n"):  # killed while it wrote the id
+            await self._process.wait()
+            return ""
+        return line.decode().strip()
+
+    def kill(self) -> None:
+        self._process.send_signal(signal.SIGKILL)
+
+
+class KillReport(Struct, kw_only=True):
+    kills: int = 0
+    acknowledged: int = 0
+    recorded: int = 0
+    missing: list[str] = []
+    chains: int = 0
+    torn: int = 0
+    damages: list[str] = []
+
+    @property
+    def is_good(self) -> bool:
+        return not self.missing and not self.damages
+
+
+def default_id(line: dict[str, str]) -> str:
+    return line.get("request_id", "")
+
+
+async def kill_under_load(
+    make_load: Callable[[int], Load],
+    url: str,
+    folder: Path,
+    *,
+    kills: int,
+    most: int,
+    seed: int,
+    key: bytes = KEY,
+    id_of: Callable[[dict[str, str]], str] = default_id,
+) -> KillReport:
+    """Kill each load after 1 to `most` acknowledgements, then check the store of `url`.
+
+    `id_of` says which acknowledgement a record belongs to.
+    """
+    chance = random.Random(seed)
+    acknowledged: set[str] = set()
+    for run in range(kills):
+        load = make_load(run)
+        await load.start()
+        until = chance.randint(1, most)
+        count = 0
+        while name := await load.acknowledged():
+            acknowledged.add(name)
+            count += 1
+            if count == until:
+                load.kill()
+        if count < until:
+            raise RuntimeError(f"the process ended by itself after {count} records")
+    store = open_audit_store(AuditConfig(url=url), folder, ChainKey(key))
+    recorded: set[str] = set()
+    for chain in await store.chains():
+        async for stored in store.scan(chain):
+            if not stored.is_torn:
+                line = msgspec.json.decode(stored.data)
+                if line["event"] == "call":
+                    recorded.add(id_of(line))
+    report = await verify(store, [ChainKey(key)])
+    await store.close()
+    return KillReport(
+        kills=kills,
+        acknowledged=len(acknowledged),
+        recorded=len(recorded),
+        missing=sorted(acknowledged - recorded),
+        chains=len(report.chains),
+        torn=sum(chain.state == "torn" for chain in report.chains),
+        damages=[f"{damage.place}: {damage.kind}: {damage.detail}" for damage in report.damages],
+    )
+
+
+async def kill_writers(url: str, *, kills: int, most: int, seed: int) -> KillReport:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        return await kill_under_load(
+            lambda run: WriterLoad(url, place, run), url, place, kills=kills, most=most, seed=seed
+        )
+
+
+async def _write_until_killed(url: str, folder: Path, run: str) -> None:
+    log = open_audit(AuditConfig(url=url, max_bytes=MAX_BYTES), folder, KEY)
+
+    async def call(first: int) -> None:
+        number = first
+        while True:
+            name = f"{run}-{number}"
+            await log.append(record(number, request_id=name))
+            os.write(1, f"{name}\n".encode())
+            number += AT_A_TIME
+            await asyncio.sleep(0)  # an append to a file never waits
+
+    await asyncio.gather(*(call(first) for first in range(AT_A_TIME)))
+
+
+if __name__ == "__main__":
+    asyncio.run(_write_until_killed(sys.argv[1], Path(sys.argv[2]), sys.argv[3]))

@@ -1,0 +1,103 @@
+"""The certified `oidc-provider` of npm as an issuer on loopback, and a person who signs in there."""
+
+import asyncio
+import base64
+import re
+import shutil
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urljoin, urlsplit
+
+import aiohttp
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "build/oidc/node_modules/oidc-provider"
+PROGRAM = Path(__file__).with_name("oidc_provider.mjs")
+PATIENCE = 60.0
+CLIENT, SECRET = "yard", "yard-secret-of-the-tests"
+BASIC = {"Authorization": f"Basic {base64.b64encode(f'{CLIENT}:{SECRET}'.encode()).decode()}"}
+
+
+class OidcProvider:
+    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
+        self._process = process
+        self.url = f"http://127.0.0.1:{port}"
+
+    async def wait_for(self, word: bytes) -> None:
+        assert self._process.stdout
+        async with asyncio.timeout(PATIENCE):
+            while (line := await self._process.stdout.readline()).strip() != word:
+                assert line, "oidc-provider has ended"
+
+    async def tell(self, word: str) -> None:
+        """`rotate`, `withdraw`, `opaque` or `jwt`: see `oidc_provider.mjs`."""
+        assert self._process.stdin
+        self._process.stdin.write(f"{word}\n".encode())
+        await self.wait_for(b"done")
+
+    async def service_token(self, resource: str, scope: str = "mcp") -> str:
+        """A token of the client itself, for this resource."""
+        form = {"grant_type": "client_credentials", "resource": resource, "scope": scope}
+        async with (
+            aiohttp.ClientSession(headers=BASIC) as http,
+            http.post(f"{self.url}/token", data=form) as answer,
+        ):
+            found = await answer.json()
+            assert answer.status == 200, found
+            return found["access_token"]
+
+    async def revoke(self, token: str) -> None:
+        async with (
+            aiohttp.ClientSession(headers=BASIC) as http,
+            http.post(f"{self.url}/token/revocation", data={"token": token}) as answer,
+        ):
+            assert answer.status == 200, await answer.text()
+
+
+@asynccontextmanager
+async def oidc_provider() -> AsyncIterator[OidcProvider]:
+    beside = Path(sys.executable).with_name("node")
+    node = str(beside) if beside.exists() else shutil.which("node")
+    if node is None or not PACKAGE.exists():
+        pytest.fail("oidc-provider or node is missing; hint: `make test` installs what the tests need")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    pipe = asyncio.subprocess.PIPE
+    arguments = [node, str(PROGRAM), str(PACKAGE), str(port)]
+    process = await asyncio.create_subprocess_exec(*arguments, stdin=pipe, stdout=pipe, stderr=None)
+    provider = OidcProvider(process, port)
+    try:
+        await provider.wait_for(b"ready")
+        yield provider
+    finally:
+        assert process.stdin
+        process.stdin.close()
+        await process.wait()
+
+
+_FORM = re.compile(r'<form[^>]*action="([^"]+)"[^>]*>(.*?)</form>', re.S)
+_HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)"')
+
+
+async def sign_in(url: str, name: str, redirect: str) -> dict[str, str]:
+    """Opens an authorization URL as a browser would, fills in both forms, and reads the redirect's answer."""
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
+        method, form = "GET", None
+        for _ in range(10):
+            async with browser.request(method, url, data=form, allow_redirects=False) as page:
+                if page.status in (302, 303):
+                    url, method, form = urljoin(url, page.headers["Location"]), "GET", None
+                    if url.startswith(redirect):
+                        return {key: values[0] for key, values in parse_qs(urlsplit(url).query).items()}
+                    continue
+                text = await page.text()
+                found = _FORM.search(text)
+                assert found, f"{page.status}: {text[:500]}"
+                url, method = urljoin(url, found[1]), "POST"
+                form = {**dict(_HIDDEN.findall(found[2])), "login": name, "password": "any"}
+    raise AssertionError("more pages than a person would read")

@@ -1,0 +1,72 @@
+// The certified `oidc-provider` as an issuer: `node oidc_provider.mjs PACKAGE PORT`. Says "ready" when it
+// listens. Lines on stdin change it while it runs: "rotate" (a new key signs, the old ones stay published),
+// "withdraw" (only the newest key is published), "opaque" and "jwt" (the form of new access tokens).
+import { generateKeyPairSync } from 'node:crypto';
+import { createServer } from 'node:http';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+
+const [, , home, port] = process.argv;
+const { default: Provider } = await import(pathToFileURL(`${home}/lib/index.js`));
+const { createMemoryAdapter } = await import(pathToFileURL(`${home}/lib/adapters/memory_adapter.js`));
+const adapter = createMemoryAdapter(0);
+const issuer = `http://127.0.0.1:${port}`;
+const keys = [];
+let format = 'jwt';
+let answer;
+
+function addKey() {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  keys.unshift({ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256' });
+}
+
+// Keys are given when a provider is made, so a rotation makes another one; the adapter keeps what was granted.
+function start() {
+  const { privateKey } = start.rsa ??= generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const provider = new Provider(issuer, {
+    jwks: { keys: [...keys, { ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }] },
+    clients: [{
+      client_id: 'yard',
+      client_secret: 'yard-secret-of-the-tests',
+      grant_types: ['client_credentials'],
+      redirect_uris: [],
+      response_types: [],
+    }],
+    adapter,
+    scopes: ['openid', 'offline_access', 'mcp', 'mcp:write'],
+    cookies: { keys: ['only for tests'] },
+    findAccount: (ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    pkce: { required: () => true },
+    features: {
+      clientCredentials: { enabled: true },
+      devInteractions: { enabled: true },
+      introspection: { enabled: true, allowedPolicy: () => true },
+      registration: { enabled: true },
+      revocation: { enabled: true, allowedPolicy: () => true },
+      resourceIndicators: {
+        enabled: true,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (ctx, resource) => ({
+          audience: resource,
+          scope: 'mcp mcp:write',
+          accessTokenFormat: format,
+          accessTokenTTL: 3600,
+          jwt: { sign: { alg: 'ES256' } },
+        }),
+      },
+    },
+  });
+  answer = provider.callback();
+}
+
+addKey();
+start();
+const server = createServer((request, response) => answer(request, response));
+server.listen(Number(port), '127.0.0.1', () => console.log('ready'));
+createInterface({ input: process.stdin }).on('line', (line) => {
+  if (line === 'rotate') addKey();
+  if (line === 'withdraw') keys.splice(1);
+  if (line === 'opaque' || line === 'jwt') format = line;
+  else start();
+  console.log('done');
+}).on('close', () => process.exit(0));
