@@ -109,6 +109,12 @@ url = "http://127.0.0.1:9/mcp"
 # The configuration of `make run`, in a separate folder.
 EXAMPLE = {name: (ROOT / "examples" / name).read_text("utf-8") for name in ("toolyard.toml", "shop.py")}
 
+# A main agent and a sub-agent, as docs/guides/access.md has them.
+AGENTS = {
+    "toolyard.toml": (ROOT / "examples" / "access.toml").read_text("utf-8"),
+    "research.py": (ROOT / "examples" / "research.py").read_text("utf-8"),
+}
+
 MCP_JSON = """\
 {"mcpServers": {
   "memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"], "disabled": true},
@@ -183,6 +189,16 @@ PICTURES = {
         width=130,
         files=EXAMPLE,
         serves="toolyard.toml",
+    ),
+    "access": Picture(
+        "toolyard access",
+        (
+            Command("toolyard access"),
+            Command("toolyard access --tools"),
+            Command("toolyard access --explain report-creation-expert composio/GMAIL_SEND_EMAIL"),
+        ),
+        width=100,
+        files=AGENTS,
     ),
     "stats": Picture(
         "toolyard stats",

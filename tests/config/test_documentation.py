@@ -23,6 +23,8 @@ from toolyard.config import (
     TelemetryConfig,
     load,
 )
+from toolyard.config.caller_tables import ACCESS, ACCESS_RULE
+from toolyard.config.callers import AccessConfig, AccessRule
 from toolyard.config.loader import KEYS as TOP
 from toolyard.config.servers import KEYS
 from toolyard.config.tables import GATEWAY, RESULTS, SEARCH, STATE, STORE, TELEMETRY
@@ -45,6 +47,8 @@ def section(heading: str) -> str:
         ("`[results]`", RESULTS),
         ("`[store]`", STORE),
         ("`[telemetry]`", TELEMETRY),
+        ("`[access]`", ACCESS),
+        ("`[[access.rules]]`", ACCESS_RULE),
         ("Servers", KEYS),
     ],
 )
@@ -59,6 +63,8 @@ TABLES = {
     ResultsConfig: RESULTS,
     StoreConfig: STORE,
     TelemetryConfig: TELEMETRY,
+    AccessConfig: ACCESS,
+    AccessRule: ACCESS_RULE,
 }
 SERVERS = (ServerConfig, Stdio, Http, InProcess, Composio)
 
@@ -79,6 +85,8 @@ def test_every_field_has_a_key():
         ("`[results]`", [ResultsConfig]),
         ("`[store]`", [StoreConfig]),
         ("`[telemetry]`", [TelemetryConfig]),
+        ("`[access]`", [AccessConfig]),
+        ("`[[access.rules]]`", [AccessRule]),
         ("Servers", SERVERS),
     ],
 )

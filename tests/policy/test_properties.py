@@ -11,7 +11,7 @@ from toolyard.catalogue.catalogue import CatalogueEntry
 from toolyard.catalogue.items import KINDS, TOOLS, ItemKind, UpstreamItem
 from toolyard.config.callers import AccessConfig, AccessRule
 from toolyard.policy.access import AccessPolicy, Rights
-from toolyard.policy.patterns import DenyMatcher, NameMatcher, canonical, parse
+from toolyard.policy.patterns import DenyMatcher, GlobMatcher, canonical, parse
 from toolyard.wire.call import Grant, Principal, Right
 
 SERVERS = ("git", "Git", "mail", "a/b", "café")
@@ -148,8 +148,8 @@ def test_a_matcher_means_what_the_characters_say(glob: str, name: str) -> None:
     pieces = [".*" if one == "*" else "." if one == "?" else re.escape(one) for one in glob]
     expected = re.fullmatch("".join(pieces), name, re.DOTALL) is not None
 
-    assert NameMatcher([glob]).matches(name) == expected
-    assert NameMatcher(["zzz", glob]).matches(name) == expected
+    assert GlobMatcher([glob]).matches(name) == expected
+    assert GlobMatcher(["zzz", glob]).matches(name) == expected
     if expected:
         assert DenyMatcher([glob]).matches(name)
         assert DenyMatcher([glob]).matches(name.upper())
@@ -162,7 +162,7 @@ def test_the_canonical_form_is_its_own(text: str) -> None:
 
 @given(st.text("ab*?", min_size=1, max_size=30))
 def test_patterns_take_linear_time(glob: str) -> None:
-    assert NameMatcher([glob + "*a" * 20 + "c"]).matches("a" * 2000) is False
+    assert GlobMatcher([glob + "*a" * 20 + "c"]).matches("a" * 2000) is False
 
 
 def test_the_words_of_a_pattern_are_kept() -> None:

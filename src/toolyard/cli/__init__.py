@@ -32,6 +32,7 @@ COMMANDS = {
     "import": "commands.import_servers",
     "remove": "commands.add_remove:remove",
     "keys": "commands.keys",
+    "access": "commands.access",
     "stats": "commands.stats",
     "audit": "commands.audit",
     "openapi": "commands.openapi",

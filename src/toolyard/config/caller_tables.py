@@ -130,6 +130,9 @@ _ACCESS_RULE: dict[str, Reader] = {
 }
 
 
+ACCESS, ACCESS_RULE = tuple(_ACCESS), tuple(_ACCESS_RULE)
+
+
 def access(data: Mapping[str, Any], file: Path) -> AccessConfig:
     """The rules as they stand in the file; `policy` reads their patterns and conditions."""
     values = read_table(data, "access", _ACCESS, file)

@@ -1,45 +1,41 @@
 """Access: the rules of `[access]` compiled into the rights of a principal, and the decision on one item.
 
 Owns the precedence of rules (deny, preview, confirm, allow, default), the narrowing by grants, and the
-caches. Patterns are read in `patterns`, callers in `selectors`, conditions in `conditions`.
+caches. Rules are read in `rules`, patterns in `patterns`, callers in `selectors`, conditions in `conditions`.
 
 A rule without a condition decides at once. With conditions a decision stays open until the arguments are
 known, and `resolve` closes it. A condition that cannot be evaluated never helps the caller: a deny holds,
 an allow does not, and confirm and preview put the call to a person or describe it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 
 from ..catalogue.catalogue import CatalogueEntry
-from ..catalogue.items import KINDS, ItemKind
-from ..config.callers import AccessConfig, AccessRule
-from ..config.errors import ConfigError, nearest
+from ..catalogue.items import ItemKind
+from ..config.callers import AccessConfig
 from ..wire.call import Principal, Right
 from .conditions import Condition, ConditionError, Expression, Verb
 from .patterns import (
     ADDRESSED,
     DenyMatcher,
+    GlobMatcher,
     ItemPattern,
-    NameMatcher,
     PatternError,
     ServerIndex,
-    canonical,
     parse,
-    plain_address,
+    spellings,
 )
-from .selectors import Groups, check_agents, read_selector
+from .rules import DEFAULT, GRANT, PRECEDENCE, PolicyRule, read_rules, unknown_groups
+from .selectors import Groups, check_agents
 
-DEFAULT = "default"
-GRANT = "grant"
 MAX_DECISIONS = 20_000
 MAX_TABLES = 4096
 MAX_RIGHTS = 1024
 MAX_PRINCIPALS = 8192
-PRECEDENCE: tuple[Verb, ...] = ("deny", "preview", "confirm", "allow")
 
 
 class Decision(Struct, frozen=True):
@@ -63,20 +59,6 @@ _EVERYTHING = Decision("allow", DEFAULT)
 _NOT_GRANTED = Decision("deny", GRANT)
 
 
-class _Rule(Struct, frozen=True):
-    """One rule, read."""
-
-    number: int
-    label: str
-    where: str
-    who: frozenset[str]
-    patterns: dict[Verb, tuple[ItemPattern, ...]]
-    indexes: dict[Verb, ServerIndex]
-    """Its patterns by server, of the verbs that it has."""
-    when: Expression | None
-    scopes: tuple[str, ...]
-
-
 class _Clause(Struct, frozen=True):
     """One verb of one rule, as far as it concerns one kind of items of one server."""
 
@@ -90,7 +72,7 @@ class _Clause(Struct, frozen=True):
 class _Narrowing(Struct, frozen=True):
     """One right of a grant, as far as it concerns one kind of items of one server."""
 
-    allow: NameMatcher
+    allow: GlobMatcher
     deny: DenyMatcher
 
     @property
@@ -122,7 +104,7 @@ class _ItemTable:
         hidden = [glob for one in clauses if one.verb == "deny" and one.when is None for glob in one.globs]
         shown = [glob for one in clauses if one.verb != "deny" for glob in one.globs]
         self._hidden = DenyMatcher(hidden)
-        self._shown = NameMatcher(["*"] if default == "allow" else shown)
+        self._shown = GlobMatcher(["*"] if default == "allow" else shown)
         self._narrows = tuple(one for one in narrowings if not one.is_idle)
         self.constant = self._constant()
         """Whether all of them are seen, or none; None if it depends on the name."""
@@ -146,15 +128,13 @@ class _ItemTable:
 
     def _names(self, own: str) -> tuple[str, ...]:
         """The name, and an address also as a server may read it: no `..` or `%2e` leads around a rule."""
-        if not self._addressed or (plain := plain_address(own)) == own:
-            return (own,)
-        return (own, plain)
+        return spellings(own) if self._addressed else (own,)
 
     @cached_property
-    def _matchers(self) -> list[tuple[_Clause, DenyMatcher | NameMatcher]]:
+    def _matchers(self) -> list[tuple[_Clause, DenyMatcher | GlobMatcher]]:
         """Lists need them not, so they are made for the first decision."""
         return [
-            (one, DenyMatcher(one.globs) if one.verb == "deny" else NameMatcher(one.globs))
+            (one, DenyMatcher(one.globs) if one.verb == "deny" else GlobMatcher(one.globs))
             for one in self._clauses
         ]
 
@@ -179,7 +159,7 @@ class Rights:
 
     def __init__(
         self,
-        rules: Iterable[_Rule] = (),
+        rules: Iterable[PolicyRule] = (),
         default: Verb = "allow",
         scopes: frozenset[str] = frozenset(),
         narrowed: tuple[Right, ...] | None = None,
@@ -238,7 +218,7 @@ class Rights:
                 self._default,
                 tuple(
                     _Narrowing(
-                        NameMatcher(allow.names(kind, server, is_read)),
+                        GlobMatcher(allow.names(kind, server, is_read)),
                         DenyMatcher(deny.names(kind, server, is_read)),
                     )
                     for allow, deny in self._narrowed
@@ -254,8 +234,8 @@ class Rights:
 
 
 def _by_precedence(
-    rules: tuple[_Rule, ...], held: frozenset[str]
-) -> Iterator[tuple[Verb, _Rule, ServerIndex, tuple[str, ...]]]:
+    rules: tuple[PolicyRule, ...], held: frozenset[str]
+) -> Iterator[tuple[Verb, PolicyRule, ServerIndex, tuple[str, ...]]]:
     """Each verb of each rule, with the scopes to demand.
 
     Within a verb first the rules whose scopes the principal has, and of those the ones without condition.
@@ -284,15 +264,6 @@ def _read_or_none(text: str) -> ItemPattern | None:
         return None
 
 
-class UnmatchedPattern(Struct, frozen=True):
-    """A pattern that matches nothing of the catalogue, which is likely a mistake."""
-
-    rule: str
-    verb: Verb
-    pattern: str
-    hint: str = ""
-
-
 class AccessPolicy:
     """The rules, read and checked. Raises ConfigError, which names the rule and what is wrong with it."""
 
@@ -300,45 +271,13 @@ class AccessPolicy:
         self._default: Verb = config.default
         self._groups = Groups(config.groups)
         check_agents(self._groups.selectors, config.agents, "[access.groups]")
-        self._rules = tuple(self._read(rule, number, config) for number, rule in enumerate(config.rules, 1))
-        _check_labels(self._rules)
-        self._mentioned_scopes = frozenset[str]().union(*(rule.scopes for rule in self._rules))
-        self.warnings = tuple(self._unknown_groups())
+        self.rules = read_rules(config)
+        self._mentioned_scopes = frozenset[str]().union(*(rule.scopes for rule in self.rules))
+        self.warnings = tuple(unknown_groups(self.rules, self._groups))
         """What may be a mistake and need not be one."""
         self._by_principal: dict[Principal, Rights] = {}
         self._shared: dict[object, Rights] = {}
         self._caller_variables: dict[Principal, dict[str, Any]] = {}
-
-    def _read(self, rule: AccessRule, number: int, config: AccessConfig) -> _Rule:
-        label = rule.name or f"rule {number}"
-        where = f"[access.rules {number}]" + (f" {rule.name!r}" if rule.name else "")
-        who = frozenset(read_selector(one, where) for one in rule.who)
-        if not who:
-            raise ConfigError(f"{where} is for nobody", 'name somebody in who, or leave it out for "*"')
-        check_agents(who, config.agents, where)
-        patterns: dict[Verb, tuple[ItemPattern, ...]] = {
-            "deny": _read_patterns(rule.deny, where, "deny"),
-            "preview": _read_patterns(rule.preview, where, "preview"),
-            "confirm": _read_patterns(rule.confirm, where, "confirm"),
-            "allow": _read_patterns(rule.allow, where, "allow"),
-        }
-        _check_contradictions(patterns, where)
-        if not any(patterns.values()):
-            raise ConfigError(f"{where} says nothing", "add allow, deny, confirm or preview")
-        if rule.scopes and not any(patterns[verb] for verb in PRECEDENCE[1:]):
-            raise ConfigError(f"{where} has 'scopes' and allows nothing", "scopes are for what a rule allows")
-        when = _read_condition(rule.when, where)
-        indexes: dict[Verb, ServerIndex] = {
-            verb: ServerIndex(found, denies=verb == "deny") for verb, found in patterns.items() if found
-        }
-        return _Rule(number, label, where, who, patterns, indexes, when, rule.scopes)
-
-    def _unknown_groups(self) -> Iterator[str]:
-        for rule in self._rules:
-            for selector in sorted(rule.who):
-                if selector.startswith("group:") and selector not in self._groups:
-                    name = selector.partition(":")[2]
-                    yield f"{rule.where}: group {name!r} is not in [access.groups]; only tokens can have it"
 
     def rights(self, principal: Principal) -> Rights:
         """The rights of a principal; those to whom the same rules apply, with equal grants, share them."""
@@ -349,9 +288,13 @@ class AccessPolicy:
             known = self._by_principal[principal] = self._shared_rights(principal)
         return known
 
-    def _shared_rights(self, principal: Principal) -> Rights:
+    def rules_for(self, principal: Principal) -> tuple[PolicyRule, ...]:
+        """The rules that are for a principal, as they stand in the file."""
         selectors = self._groups.selectors_of(principal)
-        rules = tuple(rule for rule in self._rules if not rule.who.isdisjoint(selectors))
+        return tuple(rule for rule in self.rules if not rule.who.isdisjoint(selectors))
+
+    def _shared_rights(self, principal: Principal) -> Rights:
+        rules = self.rules_for(principal)
         scopes = principal.scopes & self._mentioned_scopes
         narrowed = None if principal.grant is None else principal.grant.rights
         key = (tuple(rule.number for rule in rules), scopes, narrowed)
@@ -395,75 +338,3 @@ class AccessPolicy:
                 "scopes": sorted(principal.scopes),
             }
         return known
-
-    def unmatched(
-        self,
-        servers: Collection[str],
-        entries: Mapping[ItemKind, Iterable[CatalogueEntry]],
-        unread: Collection[str] = (),
-    ) -> list[UnmatchedPattern]:
-        """Patterns that match nothing of the catalogue. Servers in `unread` may have anything."""
-        items = [(kind.name, entry) for kind in KINDS for entry in entries.get(kind, ())]
-        found: list[UnmatchedPattern] = []
-        for rule in self._rules:
-            for verb, patterns in rule.patterns.items():
-                for pattern in patterns:
-                    if (hint := _why_unmatched(pattern, verb, servers, items, unread)) is not None:
-                        found.append(UnmatchedPattern(rule.label, verb, pattern.text, hint))
-        return found
-
-
-def _read_patterns(texts: Iterable[str], where: str, verb: Verb) -> tuple[ItemPattern, ...]:
-    try:
-        return tuple(parse(text) for text in texts)
-    except PatternError as error:
-        raise ConfigError(f"{where}: {verb}: {error.message}", error.hint) from None
-
-
-def _check_contradictions(patterns: Mapping[Verb, tuple[ItemPattern, ...]], where: str) -> None:
-    seen: dict[str, Verb] = {}
-    for verb, found in patterns.items():
-        for pattern in found:
-            other = seen.setdefault(canonical(pattern.text), verb)
-            if other != verb:
-                raise ConfigError(
-                    f"{where} has {pattern.text!r} in {other!r} and in {verb!r}", "leave it in one of them"
-                )
-
-
-def _check_labels(rules: Iterable[_Rule]) -> None:
-    seen: dict[str, _Rule] = {}
-    for rule in rules:
-        other = seen.setdefault(canonical(rule.label), rule)
-        if other is not rule:
-            raise ConfigError(
-                f"{rule.where} has the name of rule {other.number}", "give each rule a name of its own"
-            )
-
-
-def _read_condition(text: str, where: str) -> Expression | None:
-    return Expression(text, f"{where}: when") if text.strip() else None
-
-
-def _why_unmatched(
-    pattern: ItemPattern,
-    verb: Verb,
-    servers: Collection[str],
-    items: list[tuple[str, CatalogueEntry]],
-    unread: Collection[str],
-) -> str | None:
-    """A hint if the pattern matches nothing, else None."""
-    index = ServerIndex([pattern], denies=verb == "deny")
-    meant = [server for server in servers if index.covers(server)]
-    if not meant:
-        return nearest(pattern.server, servers) or "no server has such a name"
-    if pattern.is_server or not set(unread).isdisjoint(meant):
-        return None
-    names = (DenyMatcher if verb == "deny" else NameMatcher)([pattern.name])
-    known: list[str] = []
-    for kind, entry in items:
-        if entry.server in meant and kind in pattern.kinds:
-            known.append(entry.item.own)
-            if pattern.reads in (None, entry.item.reads is True) and names.matches(entry.item.own):
-                return None
-    return nearest(pattern.name, known) or "its server has nothing of the kind"

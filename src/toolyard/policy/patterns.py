@@ -128,8 +128,14 @@ def _selects(letter: str) -> bool:
     return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
 
 
-def plain_address(uri: str) -> str:
-    """An address as a server may read it: percent-encodings decoded, `.` and `..` resolved."""
+def spellings(uri: str) -> tuple[str, ...]:
+    """An address, and the same as a server may read it: a deny needs one of them, an allow both."""
+    plain = _plain_address(uri)
+    return (uri,) if plain == uri else (uri, plain)
+
+
+def _plain_address(uri: str) -> str:
+    """Percent-encodings decoded, `.` and `..` resolved."""
     for _ in range(MAX_DECODINGS):
         if "%" not in uri:
             break
@@ -140,7 +146,7 @@ def plain_address(uri: str) -> str:
     return scheme + separator + normpath(path) if separator else normpath(scheme)
 
 
-class NameMatcher:
+class GlobMatcher:
     """Several patterns of names in one test. The usual forms need no regular expression.
 
     Compiling one takes as long as a thousand tests, and each kind of items of each server has its own.
@@ -226,7 +232,7 @@ class DenyMatcher:
 
     def __init__(self, globs: Iterable[str]) -> None:
         self._globs = tuple(globs)
-        self._folded = NameMatcher(self._globs, as_canonical=True)
+        self._folded = GlobMatcher(self._globs, as_canonical=True)
         self.everything = self._folded.everything
         self.nothing = not self._globs
 
@@ -234,17 +240,17 @@ class DenyMatcher:
         if name.isascii():
             # In ASCII no name matches as it is and not in lower case.
             return self._folded.matches(name.lower())
-        return self._folded.matches(canonical(name)) or NameMatcher(self._globs).matches(name)
+        return self._folded.matches(canonical(name)) or GlobMatcher(self._globs).matches(name)
 
 
 class ServerIndex:
     """Patterns by server, so that the rules for one are found without asking each pattern."""
 
     def __init__(self, patterns: Iterable[ItemPattern], *, denies: bool) -> None:
-        matcher = DenyMatcher if denies else NameMatcher
+        matcher = DenyMatcher if denies else GlobMatcher
         self._spelling = canonical if denies else str
         self._exact: dict[str, list[ItemPattern]] = {}
-        self._wild: list[tuple[ItemPattern, DenyMatcher | NameMatcher]] = []
+        self._wild: list[tuple[ItemPattern, DenyMatcher | GlobMatcher]] = []
         for pattern in patterns:
             if _WILD.search(pattern.server):
                 self._wild.append((pattern, matcher([pattern.server])))

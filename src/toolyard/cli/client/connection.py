@@ -22,7 +22,7 @@ from ..process import log_to_stderr, stdout_for_data
 from ..ui.messages import CommandError
 
 if TYPE_CHECKING:
-    from ...catalogue.catalogue import ServerCatalogue
+    from ...catalogue.catalogue import Catalogue, ServerCatalogue
     from ...client import Client, ClientError
 
 
@@ -393,6 +393,11 @@ class MountedSession(CliSession):
         await self._gateway.close()
 
     # What is there
+
+    @property
+    def catalogue(self) -> "Catalogue":
+        """All that the servers have, whoever may see it."""
+        return self._gateway.catalogue
 
     @property
     def about(self) -> ServerDescription:
