@@ -25,7 +25,9 @@ def kept_in(url: str) -> dict[str, Any]:
 
 
 async def probe(front: Yard, name: str, host: str = "") -> Answer:
-    return await front.client.raw(http("GET", f"/health/{name}", host=host or f"127.0.0.1:{front.client.port}"))
+    return await front.client.raw(
+        http("GET", f"/health/{name}", host=host or f"127.0.0.1:{front.client.port}")
+    )
 
 
 async def asked(app: Any, path: str) -> Answer:

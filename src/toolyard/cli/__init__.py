@@ -31,6 +31,8 @@ COMMANDS = {
     "add": "commands.add_remove:add",
     "import": "commands.import_servers",
     "remove": "commands.add_remove:remove",
+    "check": "commands.check",
+    "doctor": "commands.doctor",
     "keys": "commands.keys",
     "access": "commands.access",
     "stats": "commands.stats",
