@@ -34,9 +34,12 @@ def pipeline(
     traces: "Tracing | None",
     shaping: "Shaping | None" = None,
     access_log: bool = False,
+    guard: "Stage | None" = None,
 ) -> Handler:
     handler = observed(metrics, traces, access_log)
-    stages: list[Stage] = [] if shaping is None else [shaped(shaping)]
+    stages: list[Stage] = [] if guard is None else [guard]
+    if shaping is not None:
+        stages.append(shaped(shaping))
     for stage in reversed(stages):
         handler = stage(handler)
     return handler
@@ -104,7 +107,7 @@ def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool
             caller=call.caller,
             transport=mount.transport,
             name=forward.name,
-            request_id=new_request_id(),
+            request_id=forward.request_id or new_request_id(),
             rpc_id=call.id,
             session_id=call.session.id if call.session is not None else "",
             request_bytes=len(memoryview(call.params)),

@@ -52,6 +52,11 @@ async def watch(
         if config != gateway.config:
             try:
                 await gateway.reload(config)
+            except ConfigError as error:
+                loaded = now
+                gateway.set_config_fault(str(error))
+                logger.error("the changed configuration is not used: %s", error)
+                continue
             except Exception as error:  # a supervisor: it goes on watching
                 logger.error("the changed configuration could not be applied", exc_info=error)
             logger.info("the configuration was reloaded: %d servers", len(config.servers))

@@ -36,6 +36,7 @@ from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
 from .callers import GatewayCallers
+from .policy import GatewayPolicy, is_guarded
 from .results import ResultShaping, with_widened_schema
 from .search import GatewaySearch
 from .storage import GatewayStorage
@@ -74,6 +75,11 @@ class Gateway:
         self.callers = GatewayCallers(
             config, folder, self.storage.state, self.sealer, has_key=key is not None
         )
+        self.policy = (
+            GatewayPolicy(config, self.catalogue, folder, self.storage.state, key)
+            if is_guarded(config)
+            else None
+        )
         sizes = ResultSizes()
         shaper = ResultShaper(self.storage.store, self.storage.ledger, sizes)
         self.shaping = (
@@ -95,13 +101,21 @@ class Gateway:
         self._context = ViewContext(
             self.catalogue,
             self._mounts,
-            pipeline(self.metrics, self._traces, self.shaping, config.telemetry.access_log),
+            pipeline(
+                self.metrics,
+                self._traces,
+                self.shaping,
+                config.telemetry.access_log,
+                None if self.policy is None else self.policy.guard.stage(),
+            ),
             self.sealer,
             self,
             config.gateway,
             stored=None if self.shaping is None else self._stored(self.shaping),
             fit_task=None if self.shaping is None else self.shaping.fit_task,
             one_client=one_client,
+            scope_of=None if self.policy is None else self.policy.scope_of,
+            on_unknown=None if self.policy is None else self.policy.on_unknown,
         )
         self.search = GatewaySearch(
             self._context,
@@ -140,6 +154,8 @@ class Gateway:
 
     async def start(self) -> None:
         await self.storage.start()
+        if self.policy is not None:
+            await self.policy.start()
         for server in self.config.servers:
             self._mount(server)
         if self.config.gateway.view == "search":
@@ -161,12 +177,16 @@ class Gateway:
         if self.shaping is not None:
             await self.shaping.close()
         await self.callers.close()
+        if self.policy is not None:
+            await self.policy.close()
         await self.storage.close()
         if self._traces is not None:
             await self._traces.close()
 
     async def reload(self, config: Config) -> None:
         """Takes over a changed configuration. What is equal in both is not touched."""
+        if self.policy is not None:
+            await self.policy.reload(config)
         wanted = {server.name: server for server in config.servers}
         # First, so that nobody calls a server that is new under a rule that is old.
         self.callers.configure(config)
@@ -367,6 +387,15 @@ def _caller_keys(config: Config, name: str | None) -> CallerKeys | None:
     return CallerKeys(headers, required=False, every=True) if headers else None
 
 
+def _guard_tables(before: Config, now: Config) -> list[str]:
+    """The rules of a guard are taken over while it runs; the guard itself comes with a restart."""
+    if is_guarded(before) or not is_guarded(now):
+        return [] if before.audit == now.audit else ["audit"]
+    return [
+        name for name in ("auth", "access", "limits", "audit") if getattr(before, name) != getattr(now, name)
+    ]
+
+
 def _needs_restart(before: Config, now: Config) -> list[str]:
     gateway = [
         f"gateway.{name}"
@@ -374,6 +403,7 @@ def _needs_restart(before: Config, now: Config) -> list[str]:
         if getattr(before.gateway, name) != getattr(now.gateway, name)
     ]
     tables = [name for name in ("telemetry", "state", "store") if getattr(before, name) != getattr(now, name)]
+    tables += _guard_tables(before, now)
     if before.results.shape != now.results.shape:
         tables.append("results.shape")
     return gateway + tables

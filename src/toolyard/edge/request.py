@@ -1,8 +1,8 @@
 """Reads one HTTP request, from its headers to its call.
 
-Owns the steps of every HTTP edge, in this order: check Host and Origin, identify the caller (`identify` or an authenticator,
-callers' keys), read which replies it accepts, and make the call. Also the ASGI types, and the time limits
-of an edge (`Pace`). Does not answer calls: `http` and `aws` do.
+Owns the steps of every HTTP edge, in this order: check Host and Origin, identify the caller
+(`identify` or an authenticator, callers' keys), read which replies it accepts, and make the call. Also the
+ASGI types, and the time limits of an edge (`Pace`). Does not answer calls: `http` and `aws` do.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping

@@ -35,8 +35,8 @@ class LimitExceededError(McpError):
         return 429
 
     @property
-    def http_headers(self) -> dict[str, str]:
-        return {"Retry-After": str(self.retry_after)}
+    def http_headers(self) -> list[tuple[bytes, bytes]]:
+        return [(b"retry-after", b"%d" % self.retry_after)]
 
 
 class LimitsUnavailableError(McpError):
@@ -56,8 +56,8 @@ class LimitsUnavailableError(McpError):
         return 503
 
     @property
-    def http_headers(self) -> dict[str, str]:
-        return {"Retry-After": str(self.retry_after)}
+    def http_headers(self) -> list[tuple[bytes, bytes]]:
+        return [(b"retry-after", b"%d" % self.retry_after)]
 
 
 def format_time(seconds: float) -> str:

@@ -190,6 +190,14 @@ class Rights:
         """Whether the item exists for the principal: allowed, if under a condition, confirm or preview."""
         return self.everything or self._table(kind.name, server, reads is True).sees(own)
 
+    def reaches(self, server: str) -> bool:
+        """Whether anything of this server could exist for the principal."""
+        return self.everything or any(
+            self._table(kind.name, server, is_read).constant is not False
+            for kind in KINDS
+            for is_read in (True, False)
+        )
+
     def visible(self, kind: ItemKind, entries: Iterable[CatalogueEntry]) -> list[CatalogueEntry]:
         """The entries that exist for the principal, in their order."""
         if self.everything:

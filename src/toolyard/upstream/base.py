@@ -36,6 +36,8 @@ class Forward(Struct, frozen=True, gc=False):
     """What this request carries over HTTP besides: mirrored arguments, keys, the id of a session."""
     secrets: Mapping[str, Secret] | None = None
     """The keys of the caller that are for this upstream."""
+    request_id: str = ""
+    """Names the request in logs and the audit; empty until something needs it."""
     task_arguments: Raw | None = None
     """For `tasks/result`: the arguments of the call that began the task, with options for its result."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from ..catalogue.catalogue import Catalogue
-from ..catalogue.items import TOOLS, prefix_of
+from ..catalogue.items import TOOLS, ItemKind, prefix_of
 from ..catalogue.scope import VisibleCatalogue
 from ..config import GatewayConfig, SearchConfig
 from ..dispatch import Mount
@@ -60,6 +60,7 @@ class ViewContext:
         fit_task: FitTask | None = None,
         one_client: bool = False,
         scope_of: "Callable[[Principal], VisibleCatalogue] | None" = None,
+        on_unknown: "Callable[[Call, ItemKind, str], Awaitable[None]] | None" = None,
     ) -> None:
         self.catalogue = catalogue
         self.mounts = mounts
@@ -73,6 +74,12 @@ class ViewContext:
         self.one_client = one_client
         self.touch = host.lists_wanted
         self._scope_of = scope_of
+        self._on_unknown = on_unknown
+
+    async def note_unknown(self, call: Call, kind: ItemKind, name: str) -> None:
+        """A caller asked for a name that leads nowhere."""
+        if self._on_unknown is not None:
+            await self._on_unknown(call, kind, name)
 
     def visible(self, call: Call) -> VisibleCatalogue:
         """The catalogue as the caller sees it."""

@@ -75,6 +75,8 @@ class ForwardingContext(Protocol):
 
     def visible(self, call: Call) -> VisibleCatalogue: ...
 
+    async def note_unknown(self, call: Call, kind: ItemKind, name: str) -> None: ...
+
     @property
     def mounts(self) -> Mapping[str, Mount]: ...
 
@@ -180,6 +182,8 @@ class RequestForwarder:
                 if len(mounts) == 1:
                     raise
                 refused = refused or error
+        if refused is None:
+            await self._context.note_unknown(call, RESOURCES, uri)
         raise refused or not_found(call, uri)
 
     async def complete(self, call: Call) -> Any:
@@ -239,7 +243,11 @@ class RequestForwarder:
                 if found.entry is not None:
                     return found
             await catalogue.wait_settled(self._context.list_wait)
-        return self._view.resolve(kind, name, call)
+        try:
+            return self._view.resolve(kind, name, call)
+        except McpError:
+            await self._context.note_unknown(call, kind, name)
+            raise
 
     async def _places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
         catalogue = self._context.visible(call)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ...wire.seal import KEY_VARIABLE
 from ..configuration import loader
-from ..serving.session_key import VARIABLE, session_key
+from ..serving.session_key import session_key
 from ..ui.messages import CommandError, hint, one_line
 from ..ui.output import print_json
 from ..ui.tables import counted, format_size, print_table
@@ -110,7 +111,7 @@ def command(
     if arguments is not None:
         keys = _keys(key_files)
         if not keys:
-            raise CommandError("digests need the gateway's key", f"set {VARIABLE} or give --key-file")
+            raise CommandError("digests need the gateway's key", f"set {KEY_VARIABLE} or give --key-file")
         digest = ArgumentPolicy("digest", keys[0]).digest_of(arguments.encode())
     wanted = RecordFilter(
         agent=agent,
@@ -188,7 +189,7 @@ def _keys(files: tuple[Path, ...]) -> list[bytes]:
     if files:
         return [key for file in files if (key := session_key(file)) is not None]
     home = state_home()
-    exists = bool(os.environ.get(VARIABLE)) or (home is not None and (home / "key").exists())
+    exists = bool(os.environ.get(KEY_VARIABLE)) or (home is not None and (home / "key").exists())
     key = session_key(None) if exists else None
     return [] if key is None else [key]
 

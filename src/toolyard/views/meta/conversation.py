@@ -70,6 +70,7 @@ class ToolResolver:
             discovered = await self.discover(call, [name])
             found = next(filter(None, (self.target(call, tool.name) for tool in discovered)), None)
         if found is None:
+            await self._context.view_context.note_unknown(call, TOOLS, name)
             raise why_unavailable(catalogue, name) or await self.unknown(call, name)
         return found
 

@@ -1,0 +1,359 @@
+"""The stage in front of every forwarded request: may this caller have it, who has to agree, how much is left.
+
+Owns the order of the questions and the one record of each request. Each question is answered elsewhere:
+`policy` (access, approvals), `limits`, and `audit` keeps the record. What a caller may not see never comes
+here: its name leads nowhere (`catalogue/scope.py`). The stage decides again all the same, because rules
+may have changed since the name was looked up.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from .audit import AuditLog, AuditOutcome, AuditRecord, now
+from .catalogue.items import PROMPTS, RESOURCES, TOOLS, ItemKind
+from .dispatch import CallTarget
+from .kit.calls.content import error_result
+from .limits import Limiter
+from .pipeline import Handler, Stage
+from .policy.access import AccessPolicy, Decision
+from .telemetry.requests import new_request_id
+from .upstream.base import Forward, Outcome
+from .wire.call import Call, Principal
+from .wire.errors import InvalidParams, McpError
+from .wire.messages import decode_params, encode
+
+CHARACTERS_PER_TOKEN = 4
+_ALLOWED = Decision("allow", "")
+_KINDS: dict[str, tuple[ItemKind, str]] = {
+    "tools/call": (TOOLS, "name"),
+    "prompts/get": (PROMPTS, "name"),
+    "resources/read": (RESOURCES, "uri"),
+}
+
+
+class ScopeChallenge(Protocol):
+    def __call__(self, principal: Principal, scopes: tuple[str, ...]) -> McpError:
+        """The error that tells a client which scopes to ask for."""
+        ...
+
+
+class Approval(Protocol):
+    """A person agreed to a call."""
+
+    @property
+    def by(self) -> str: ...
+
+    @property
+    def forward(self) -> Forward:
+        """The request without the person's answer, as the upstream is to get it."""
+        ...
+
+
+class Approver(Protocol):
+    async def ask(self, forward: Forward, server: str, tool: str, rule: str) -> "Approval | Outcome":
+        """Wait for a person; an outcome if the client has to ask and to come back. McpError if refused."""
+        ...
+
+    def carry(self, approval: Approval, outcome: Outcome) -> Outcome:
+        """The outcome; if the upstream asks something, so that the person is not asked again."""
+        ...
+
+    def preview(self, forward: Forward, server: str, tool: str, rule: str) -> Outcome:
+        """Describe a call that is not made."""
+        ...
+
+
+class Subject(Struct, frozen=True, gc=False):
+    """What a request is about."""
+
+    kind: ItemKind
+    server: str
+    own: str
+    reads: bool | None
+
+
+class RefusedByRuleError(InvalidParams):
+    """A rule forbids this call with these arguments. The caller sees the tool, so the rule may be named."""
+
+    def __init__(self, what: str, rule: str) -> None:
+        super().__init__(f"{what!r} may not be used with these arguments: refused by {rule!r} of [access]")
+        self.rule = rule
+
+
+class Guard:
+    """Without a policy everybody may do everything; without a limiter, as often as they like."""
+
+    def __init__(
+        self,
+        *,
+        access: AccessPolicy | None = None,
+        limiter: Limiter | None = None,
+        approvals: Approver | None = None,
+        audit: AuditLog | None = None,
+        challenge: ScopeChallenge | None = None,
+    ) -> None:
+        self.access = access
+        self.limiter = limiter
+        self.approvals = approvals
+        self.audit = audit
+        self._challenge = challenge
+
+    def reconfigure(self, access: AccessPolicy | None, limiter: Limiter | None) -> None:
+        """Take over changed rules. Calls under way keep what was decided."""
+        self.access = access
+        self.limiter = limiter
+
+    def stage(self) -> Stage:
+        def stage(inner: Handler) -> Handler:
+            async def guard(target: CallTarget, forward: Forward) -> Outcome:
+                if forward.method == "tasks/result":  # the second half of a call that has passed
+                    return await inner(target, forward)
+                return await self._run(target, forward, inner)
+
+            return guard
+
+        return stage
+
+    async def _run(self, target: CallTarget, forward: Forward, inner: Handler) -> Outcome:
+        if self.audit is None:
+            return (await self._answer(target, forward, inner, _Notes()))[0]
+        await self.audit.ensure_writable()
+        forward = replace(forward, request_id=new_request_id())
+        started, notes, error, outcome = time.perf_counter(), _Notes(), None, None
+        ending: AuditOutcome = "error"
+        try:
+            outcome, failed = await self._answer(target, forward, inner, notes)
+            ending = "refused" if notes.refused else "tool_error" if failed else "ok"
+            return outcome
+        except asyncio.CancelledError:
+            ending = "cancelled"
+            raise
+        except McpError as raised:
+            error = raised
+            ending = "refused" if notes.refused else "error"
+            raise
+        finally:
+            # The answer waits for its record: who has an answer finds it in the audit.
+            await asyncio.shield(
+                self.audit.append(self._record(target, forward, notes, ending, outcome, error, started))
+            )
+
+    async def _answer(
+        self, target: CallTarget, forward: Forward, inner: Handler, notes: "_Notes"
+    ) -> tuple[Outcome, bool]:
+        """The outcome, and whether the tool failed."""
+        principal = forward.call.caller.principal
+        subject = _subject(target, forward)
+        notes.subject = subject
+        if subject is not None and self.access is not None:
+            decision = self._decide(principal, subject, forward)
+            notes.decision = decision
+            if decision.verb == "deny":
+                notes.refused = True
+                return self._refused(subject, decision, forward), False
+            if decision.scopes:
+                notes.refused = True
+                raise self._lacking(principal, decision)
+            if decision.verb == "preview":
+                assert self.approvals is not None
+                return self.approvals.preview(forward, subject.server, subject.own, decision.rule), False
+            if decision.verb == "confirm":
+                assert self.approvals is not None
+                notes.refused = True
+                agreed = await self.approvals.ask(forward, subject.server, subject.own, decision.rule)
+                if isinstance(agreed, Outcome):  # the client is asked, and comes back
+                    notes.refused = False
+                    return agreed, False
+                notes.refused, notes.approval = False, agreed
+                forward = agreed.forward
+        if self.limiter is None or subject is None:
+            outcome = await inner(target, forward)
+        else:
+            outcome = await self._within_limits(self.limiter, subject, target, forward, inner, notes)
+        if notes.approval is not None and self.approvals is not None:
+            outcome = self.approvals.carry(notes.approval, outcome)
+        return outcome, outcome.is_error
+
+    async def _within_limits(
+        self,
+        limiter: Limiter,
+        subject: Subject,
+        target: CallTarget,
+        forward: Forward,
+        inner: Handler,
+        notes: "_Notes",
+    ) -> Outcome:
+        notes.refused = True
+        principal = forward.call.caller.principal
+        admission = await limiter.admit(principal, subject.server, subject.own, subject.reads)
+        notes.refused = False
+        size, failed = 0, True
+        try:
+            outcome = await inner(target, forward)
+            size, failed = outcome.size, outcome.is_error
+            return outcome
+        finally:
+            await admission.finish(bytes=size, tokens=size // CHARACTERS_PER_TOKEN, failed=failed)
+
+    # Decisions
+
+    def _decide(self, principal: Principal, subject: Subject, forward: Forward) -> Decision:
+        access = self.access
+        if access is None:
+            return _ALLOWED
+        decision = access.rights(principal).decide(subject.kind, subject.server, subject.own, subject.reads)
+        if not decision.conditions:
+            return decision
+        arguments = decode_params(forward.params.get("arguments", Raw(b"{}")), dict[str, Any])
+        return access.resolve(decision, principal, subject.server, subject.own, arguments)
+
+    def _refused(self, subject: Subject, decision: Decision, forward: Forward) -> Outcome:
+        access, principal = self.access, forward.call.caller.principal
+        assert access is not None
+        if not access.rights(principal).sees(subject.kind, subject.server, subject.own, subject.reads):
+            what = {TOOLS.name: "tool", PROMPTS.name: "prompt"}.get(subject.kind.name, "resource")
+            raise InvalidParams(f"Unknown {what}: {subject.own[:80]!r}")
+        refusal = RefusedByRuleError(subject.own[:80], decision.rule)
+        if subject.kind is not TOOLS:
+            raise refusal
+        result = error_result(refusal.message)  # for the model to read
+        if forward.call.caller.era == "modern":
+            result.result_type = "complete"
+        return Outcome.of(encode(result), is_error=True)
+
+    def _lacking(self, principal: Principal, decision: Decision) -> McpError:
+        if self._challenge is not None:
+            return self._challenge(principal, decision.scopes)
+        return InvalidParams(f"The credential lacks a scope: this needs {' '.join(decision.scopes)}")
+
+    # The record
+
+    async def note_unknown(self, call: Call, name: str, subject: Subject | None) -> None:
+        """Record that a caller asked for a name that leads nowhere. `subject`: what it is for others."""
+        if self.audit is None:
+            return
+        decision = None
+        if subject is not None and self.access is not None:
+            decision = self.access.rights(call.caller.principal).decide(
+                subject.kind, subject.server, subject.own, subject.reads
+            )
+        await self.audit.append(
+            AuditRecord(
+                **_who(call),
+                time=now(),
+                outcome="refused",
+                method=call.method,
+                server="" if subject is None else subject.server,
+                tool=name[:200] if subject is None else subject.own,
+                decision="unknown" if decision is None else decision.verb,
+                rule="" if decision is None else decision.rule,
+                request_id=new_request_id(),
+            )
+        )
+
+    def _record(
+        self,
+        target: CallTarget,
+        forward: Forward,
+        notes: "_Notes",
+        ending: AuditOutcome,
+        outcome: Outcome | None,
+        error: McpError | None,
+        started: float,
+    ) -> AuditRecord:
+        assert self.audit is not None
+        arguments, subject, approval = forward.params.get("arguments"), notes.subject, notes.approval
+        policy = self.audit.arguments
+        return AuditRecord(
+            **_who(forward.call),
+            time=now(),
+            outcome=ending,
+            method=forward.method,
+            server=target.mount.server,
+            tool=target.own if subject is None else subject.own,
+            decision=notes.decision.verb,
+            rule=notes.decision.rule,
+            confirmed_by="" if approval is None else approval.by,
+            error_code=None if error is None else error.code,
+            arguments_digest=policy.digest(arguments),
+            arguments=policy.redacted(arguments),
+            request_bytes=len(memoryview(forward.call.params)),
+            response_bytes=0 if outcome is None else outcome.size,
+            duration_ms=round((time.perf_counter() - started) * 1000, 3),
+            request_id=forward.request_id,
+            trace_id=_trace_id(forward),
+        )
+
+
+class _Notes:
+    """What the record needs to know of the way through the stage."""
+
+    __slots__ = ("approval", "decision", "refused", "subject")
+
+    def __init__(self) -> None:
+        self.subject: Subject | None = None
+        self.decision = _ALLOWED
+        self.approval: Approval | None = None
+        self.refused = False
+
+
+def _subject(target: CallTarget, forward: Forward) -> Subject | None:
+    """None for requests that have no item of their own, such as those about tasks."""
+    method, server = forward.method, target.mount.server
+    if method == "tools/call":
+        reads = None if target.entry is None else target.entry.item.reads
+        return Subject(TOOLS, server, target.own, reads)
+    if method == "completion/complete":
+        return _completed(server, forward)
+    known = _KINDS.get(method)
+    if known is None:
+        return None
+    kind, key = known
+    own = target.own or decode_params(forward.params.get(key, Raw(b'""')), str)
+    return Subject(kind, server, own, None)
+
+
+class _Reference(Struct):
+    type: str = ""
+    name: str = ""
+    uri: str = ""
+
+
+def _completed(server: str, forward: Forward) -> Subject:
+    reference = decode_params(forward.params.get("ref", Raw(b"{}")), _Reference)
+    if reference.type == "ref/prompt":
+        return Subject(PROMPTS, server, reference.name, None)
+    return Subject(RESOURCES, server, reference.uri, None)
+
+
+def _who(call: Call) -> dict[str, Any]:
+    principal = call.caller.principal
+    return {
+        "tenant": principal.tenant,
+        "subject": principal.subject,
+        "issuer": principal.issuer,
+        "agent": principal.agent,
+        "client": principal.client or call.caller.client.name,
+        "credential_kind": principal.kind,
+        "credential": principal.credential,
+        "thread": call.caller.thread,
+    }
+
+
+def _trace_id(forward: Forward) -> str:
+    """Of the trace that the caller began, if it says so."""
+    meta = forward.params.get("_meta")
+    if meta is None or b"traceparent" not in bytes(meta):
+        return ""
+    try:
+        members = cast(Mapping[str, Any], msgspec.json.decode(meta))
+        parts = str(members.get("traceparent", "")).split("-")
+    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError):
+        return ""
+    return parts[1][:32] if len(parts) == 4 else ""
