@@ -65,7 +65,7 @@ async def test_probes_need_no_credential_and_no_known_host():
 
 async def test_a_file_that_cannot_be_used_is_a_warning_while_the_one_before_runs():
     async with yard() as front:
-        front.gateway.config_fault = "toolyard.toml, line 3: no value"
+        front.gateway.set_config_fault("toolyard.toml, line 3: no value")
         ready = await probe(front, "ready")
         assert ready.status == 200
         assert ready.json == {"status": "ok", "warnings": ["the configuration on disk cannot be used"]}

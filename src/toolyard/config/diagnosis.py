@@ -94,8 +94,9 @@ class _Findings:
                 self._name_unused(file, data)
         for entry in self._server_entries(file, data, foreign):
             self._check_entry(entry)
-        for included in [] if foreign else self._includes(file, data):
-            self.read_file(included, is_main=False)
+        if not foreign:
+            for included in self._includes(file, data):
+                self.read_file(included, is_main=False)
 
     def _check_keys(self, file: Path, data: Mapping[str, Any]) -> None:
         for key in data:
