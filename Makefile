@@ -40,7 +40,7 @@ ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day walk house faults audit-kill bench bench-search \
+.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day walk house faults audit-kill bench bench-search bench-access \
 	bench-tokens bench-results bench-servers bench-limits bench-lambda site coverage dist format constraints clean
 
 help: ## show this table
@@ -104,6 +104,9 @@ bench: $(DEV) ## measure beside a bare app, the SDK and other gateways (ARGS=--n
 
 bench-search: $(DEV) ## how well tools are found, beside other ways (ARGS="--minilm", "--scale")
 	@$(BIN)/python -m bench.search $(ARGS)
+
+bench-access: $(DEV) ## what access rules cost: lists, decisions and conditions
+	@$(BIN)/python -m bench.access $(ARGS)
 
 bench-tokens: $(DEV) ## what a task costs in tokens, beside listing every tool (ARGS=--answers: results)
 	@$(BIN)/python -m bench.tokens $(ARGS)

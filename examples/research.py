@@ -1,4 +1,4 @@
-"""Two servers to try access rules with: the tools of a research agent, which here only say what they would do."""
+"""Two servers to try access rules with: the tools of a research agent, which only say what they would do."""
 
 from typing import Any
 

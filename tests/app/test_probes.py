@@ -138,6 +138,6 @@ async def test_browsers_are_held_to_tls_only_where_there_is_tls():
         ("", None),
     ):
         async with yard(public_url=public_url) as front:
-            for path in ("/health", "/elsewhere"):
+            for path in ("/health", "/health/live"):
                 answer = await front.client.raw(http("GET", path, host=f"127.0.0.1:{front.client.port}"))
                 assert answer.headers.get("strict-transport-security") == wanted

@@ -236,6 +236,22 @@ def test_what_may_run_twice_says_so_itself(members: Json, safe: bool):
     assert item(**members).safe is safe
 
 
+@pytest.mark.parametrize(
+    ("members", "reads"),
+    [
+        ({}, None),
+        ({"annotations": {}}, None),
+        ({"annotations": {"readOnlyHint": True}}, True),
+        ({"annotations": {"readOnlyHint": False}}, False),
+        ({"annotations": {"readOnlyHint": "true"}}, None),
+        ({"annotations": {"readOnlyHint": 1}}, None),
+        ({"annotations": {"idempotentHint": True}}, None),
+    ],
+)
+def test_whether_a_tool_only_reads_is_what_its_annotations_say(members: Json, reads: bool | None):
+    assert item(**members).reads is reads
+
+
 def test_bytes_that_are_not_text_make_an_item_unusable():
     with pytest.raises(UnusableItemError):
         read_item(TOOLS, Raw(b'{"name":"\xff","inputSchema":{}}'))

@@ -182,6 +182,8 @@ def test_a_user_of_another_issuer_cannot_name_itself_like_an_issuer_and_a_user()
         "delete\u200b_repo",  # a blank of no width
         "de\u00adlete_repo",  # a soft hyphen
         "delete_repo\ufe0f",  # a variation selector
+        "d\u0435l\u0435t\u0435_r\u0435p\u043e",  # Cyrillic letters
+        "d\u0395lete_rep\u039f",  # Greek capitals
     ],
 )
 def test_a_spelling_does_not_lead_around_a_deny(own: str) -> None:
@@ -189,6 +191,16 @@ def test_a_spelling_does_not_lead_around_a_deny(own: str) -> None:
 
     assert verb(rights, "github", own) == "deny"
     assert verb(rights, "github", "create_repo") == "allow"
+
+
+def test_a_name_that_looks_like_an_allowed_one_is_another() -> None:
+    alike = "\u0430d\u0430"  # Cyrillic letters
+    tool = policy(AccessRule(allow=("s/ada",)))
+    user = policy(AccessRule(who=("user:ada",), allow=("s",)))
+
+    assert verb(tool.rights(NOBODY), "s", alike) == "deny"
+    assert verb(user.rights(Principal(subject=alike)), "s", "t") == "deny"
+    assert verb(user.rights(Principal(subject="ada")), "s", "t") == "allow"
 
 
 def test_composed_and_decomposed_letters_are_one_name_to_a_deny_and_two_to_an_allow() -> None:

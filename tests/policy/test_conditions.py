@@ -112,7 +112,10 @@ def test_a_condition_that_fails_never_helps_the_caller(when: str, args: dict[str
     ask, show = AccessRule(confirm=("*",), when=when), AccessRule(preview=("*",), when=when)
     denied = decide(AccessRule(name="mine", deny=("*",), when=when), args=args, default="allow")
 
-    assert not allows(when, **args)
+    not_allowed = decide(AccessRule(name="mine", allow=("*",), when=when), args=args)
+
+    assert not_allowed.verb == "deny"
+    assert not_allowed.rule.startswith("default (the condition of mine failed: ")
     assert denied.verb == "deny"
     assert denied.rule.startswith("mine (its condition failed: ")
     assert reason in denied.rule

@@ -6,7 +6,7 @@ calls finish.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
@@ -31,7 +31,7 @@ from ..views import AllView, BareView
 from ..views.context import ViewContext
 from ..views.stored_results import READ_RESULT, StoredResults
 from ..views.view import View
-from ..wire.call import Call, Caller
+from ..wire.call import Call, Caller, Principal
 from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
@@ -273,6 +273,13 @@ class Gateway:
                 else AllView(self._context, implementation, settings.instructions)
             )
         return self._views[""]
+
+    def sees(self, server: str) -> Callable[[Principal], bool] | None:
+        """Tells whether a principal may know of a server; None if everybody may."""
+        policy = self.policy
+        if policy is None:
+            return None
+        return lambda principal: server in policy.scope_of(principal).servers
 
     def bare(self, server: str) -> View:
         if server not in self._views:

@@ -174,6 +174,8 @@ def asgi(
             allowed_origins=origins,
             identify=identify,
             callers=gateway.callers.setting,
+            exists_for=None if name is None else gateway.sees(name),
+            main_path=path,
             keys=gateway.caller_keys(name),
             max_body=max_body,
             pace=pace,

@@ -144,9 +144,7 @@ def access(data: Mapping[str, Any], file: Path) -> AccessConfig:
     if rows:
         values.setdefault("default", "deny")
     members: dict[str, Any] = values.pop("groups", {})
-    groups = {
-        name: read_table({"g": {name: who}}, "g", {name: texts}, file)[name] for name, who in members.items()
-    }
+    groups = read_table({"access.groups": members}, "access.groups", dict.fromkeys(members, texts), file)
     return AccessConfig(groups=groups, rules=tuple(AccessRule(**row) for row in rows), **values)
 
 

@@ -320,6 +320,7 @@ class AccessPolicy:
         if not decision.conditions:
             return decision
         variables = {**self._variables(principal), "server": server, "tool": own, "args": args}
+        failed = ""
         for condition in decision.conditions:
             try:
                 if condition.expression.holds(variables):
@@ -328,7 +329,8 @@ class AccessPolicy:
                 if condition.verb != "allow":
                     rule = f"{condition.rule} (its condition failed: {error})"
                     return Decision(condition.verb, rule, condition.scopes)
-        return Decision(decision.verb, decision.rule, decision.scopes)
+                failed = failed or f" (the condition of {condition.rule} failed: {error})"
+        return Decision(decision.verb, decision.rule + failed, decision.scopes)
 
     def _variables(self, principal: Principal) -> dict[str, Any]:
         known = self._caller_variables.get(principal)

@@ -33,6 +33,15 @@ _PREFIX = re.compile(r"([^/:]*):")
 _SUFFIX = re.compile(r"\*:([^/:*?]*)$")
 _WILD = re.compile(r"[*?]")
 _STARS = re.compile(r"\*+")
+_LOOKALIKES = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455"
+    "\u04bb\u0501\u051b\u051d\u04cf\u043a\u043c\u0442\u0432\u043d"
+    "\u0433\u043f\u0475\u03b1\u03bf\u03c1\u03bd\u03b9\u03ba\u03c5"
+    "\u03c4\u03b7\u03c7\u03b5\u03b2\u03bc\u03b6\u03c9\u0131\u0251"
+    "\u0261\u0269\u2113",
+    "aeopcyxijshdqwlkmtbhrnvaopvikutnxebmzwiagil",
+)
+"""Cyrillic and Greek letters, some of them as capitals, that are drawn like Latin ones."""
 MAX_PATTERN = 2048
 MAX_DECODINGS = 3
 """How often an address may be percent-encoded over itself before it is compared as it is."""
@@ -123,6 +132,14 @@ def canonical(text: str) -> str:
     return "".join(letter for letter in text if unicodedata.category(letter) != "Cf" and not _selects(letter))
 
 
+def skeleton(text: str) -> str:
+    """The canonical form, and letters of other alphabets as the Latin ones that they look like.
+
+    Only for what is denied: whoever is let in by a name must have that name.
+    """
+    return text.lower() if text.isascii() else canonical(text).translate(_LOOKALIKES)
+
+
 def _selects(letter: str) -> bool:
     """Variation selectors are not seen and have no category of their own."""
     return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
@@ -154,7 +171,7 @@ class GlobMatcher:
 
     __slots__ = ("everything", "matches", "nothing")
 
-    def __init__(self, globs: Iterable[str], *, as_canonical: bool = False) -> None:
+    def __init__(self, globs: Iterable[str], spelling: Callable[[str], str] = str) -> None:
         self.everything = False
         self.nothing = True
         exact, prefixes, suffixes = set[str](), list[str](), list[str]()
@@ -163,9 +180,9 @@ class GlobMatcher:
         for glob in globs:
             self.nothing = False
             parts = _STARS.split(glob) if "**" in glob else glob.split("*")
-            match [canonical(part) for part in parts] if as_canonical else parts:
+            match [spelling(part) for part in parts]:
                 case _ if "?" in glob:
-                    regexes.append(_regex(glob, as_canonical))
+                    regexes.append(_regex(glob, spelling))
                 case [whole]:
                     exact.add(whole)
                 case ["", ""]:
@@ -177,7 +194,7 @@ class GlobMatcher:
                 case ["", within, ""]:
                     inner.append(within)
                 case _:
-                    regexes.append(_regex(glob, as_canonical))
+                    regexes.append(_regex(glob, spelling))
         self.matches: Callable[[str], bool] = (
             _everything
             if self.everything
@@ -211,28 +228,28 @@ def _test(
 
 
 @lru_cache(maxsize=4096)
-def _regex(glob: str, as_canonical: bool) -> re.Pattern[str]:
+def _regex(glob: str, spelling: Callable[[str], str]) -> re.Pattern[str]:
     """Atomic groups keep the time linear in the name, whatever the pattern."""
     parts = _STARS.split(glob)
-    first, *rest = ("".join(_piece(one, as_canonical) for one in re.split(r"(\?)", part)) for part in parts)
+    first, *rest = ("".join(_piece(one, spelling) for one in re.split(r"(\?)", part)) for part in parts)
     if not rest:
         return re.compile(first, re.DOTALL)
     *middle, last = rest
     return re.compile(first + "".join(f"(?>.*?{piece})" for piece in middle) + f".*{last}", re.DOTALL)
 
 
-def _piece(text: str, as_canonical: bool) -> str:
-    return "." if text == "?" else re.escape(canonical(text) if as_canonical else text)
+def _piece(text: str, spelling: Callable[[str], str]) -> str:
+    return "." if text == "?" else re.escape(spelling(text))
 
 
 class DenyMatcher:
-    """Names that a `deny` means: those that match as they are, or in the canonical form."""
+    """Names that a `deny` means: those that match as they are, or by their skeleton."""
 
     __slots__ = ("_folded", "_globs", "everything", "nothing")
 
     def __init__(self, globs: Iterable[str]) -> None:
         self._globs = tuple(globs)
-        self._folded = GlobMatcher(self._globs, as_canonical=True)
+        self._folded = GlobMatcher(self._globs, skeleton)
         self.everything = self._folded.everything
         self.nothing = not self._globs
 
@@ -240,7 +257,7 @@ class DenyMatcher:
         if name.isascii():
             # In ASCII no name matches as it is and not in lower case.
             return self._folded.matches(name.lower())
-        return self._folded.matches(canonical(name)) or GlobMatcher(self._globs).matches(name)
+        return self._folded.matches(skeleton(name)) or GlobMatcher(self._globs).matches(name)
 
 
 class ServerIndex:
@@ -248,7 +265,7 @@ class ServerIndex:
 
     def __init__(self, patterns: Iterable[ItemPattern], *, denies: bool) -> None:
         matcher = DenyMatcher if denies else GlobMatcher
-        self._spelling = canonical if denies else str
+        self._spelling = skeleton if denies else str
         self._exact: dict[str, list[ItemPattern]] = {}
         self._wild: list[tuple[ItemPattern, DenyMatcher | GlobMatcher]] = []
         for pattern in patterns:

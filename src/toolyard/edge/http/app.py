@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...telemetry.requests import ClientAddress, client_address
-from ...wire.call import MAX_THREAD, THREAD_HEADER, Identity, Service
+from ...wire.call import MAX_THREAD, THREAD_HEADER, Identity, Principal, Service
 from ...wire.errors import HeaderMismatch, InternalError, InvalidRequest, McpError
 from ...wire.headers import RequestHeaders, check_duplicates
 from ...wire.messages import encode, encode_error, parse, recover_id
@@ -74,14 +74,21 @@ class HttpEdge:
         keys: CallerKeySetting | None = None,
         max_body: int = 4 * 1024 * 1024,
         pace: Pace | None = None,
+        exists_for: Callable[[Principal], bool] | None = None,
+        main_path: str = "",
     ) -> None:
-        """`identify` is the hook of an application; `callers` is not asked beside it."""
+        """`identify` is the hook of an application; `callers` is not asked beside it.
+
+        For a principal that it does not exist for, it answers as an unknown path below `main_path` does.
+        """
         if not path.startswith("/"):
             raise ValueError(f"path must start with '/', not {path!r}")
         self.path = path.rstrip("/") or "/"
         self._service = service
         self._guard = HostGuard(allowed_hosts, allowed_origins)
         self._identify = identify
+        self._exists_for = exists_for
+        self._main_path = main_path or self.path
         self._callers = callers or AuthenticatorSetting()
         self._keys = keys or CallerKeySetting()
         self._key_reader = CallerKeyReader(self._keys, sealer)
@@ -121,6 +128,9 @@ class HttpEdge:
         is_open = self._callers.authenticator is None and self._identify is None and self._keys.keys is None
         if not is_open and not await self._authenticate(request, scope):
             return
+        if self._exists_for is not None and not self._exists_for(request.identity.principal):
+            await self._answer_unknown(request, self.path)
+            return
         if THREAD_HEADER in raw and not request.identity.thread:
             thread = (headers.get(THREAD_HEADER) or "")[:MAX_THREAD]
             request.identity = replace(request.identity, thread=thread)
@@ -129,6 +139,22 @@ class HttpEdge:
         finally:
             if request.keys is not None:
                 forget_keys(request.keys)
+
+    async def refuse_path(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for an unknown path; who may not enter learns nothing about paths."""
+        headers = RequestHeaders.of(scope["headers"])
+        request = HttpRequest(headers, _LOCAL, receive, send, [])
+        refusal = self._guard.refusal(headers)
+        if refusal is not None:
+            await _refuse(request, *refusal)
+        elif await self._authenticate(request, scope):
+            await self._answer_unknown(request, scope["path"])
+            if request.keys is not None:
+                forget_keys(request.keys)
+
+    async def _answer_unknown(self, request: HttpRequest, path: str) -> None:
+        error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {self._main_path!r}")
+        await send_json(request.send, 404, encode_error(None, error), request.reply_headers)
 
     async def admits(self, scope: Scope, receive: Receive) -> bool:
         """Whether such a request would be let in, for what is served beside the endpoint."""
@@ -353,7 +379,7 @@ class PathRouter:
     """`open(name)` makes the edge of a name, or returns None when there is no such thing (any more).
 
     `routes` are apps of their own, by how the paths begin that they answer. They see to it whom they let in.
-    `page_headers` are added to what a browser may be pointed at: the pages, and paths that do not exist.
+    `page_headers` are added to the pages, which a browser may be pointed at.
     `readiness` is asked while it runs; starting and closing are known here.
     """
 
@@ -406,8 +432,7 @@ class PathRouter:
             return
         edge = await self._edge_of(path)
         if edge is None:
-            error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {self.path!r}")
-            await send_json(send, 404, encode_error(None, error), self._page_headers)
+            await self._main.refuse_path(scope, receive, send)
         else:
             await edge(scope, receive, send)
 
