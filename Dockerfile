@@ -23,6 +23,7 @@ WORKDIR /etc/toolyard
 EXPOSE 8321
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s --start-interval=1s \
     CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8321/health', timeout=4)"]
-# Listens on every address, since only the container's own network reaches it. Other names than localhost are
-# added behind it: `docker run … toolyard --allow-host tools.example.com`.
+# Listens on every address of the container, so the configuration needs [auth], or --open behind it says that
+# whoever reaches the port may call. Other names than localhost are added there too:
+# `docker run … toolyard --allow-host tools.example.com`.
 ENTRYPOINT ["toolyard", "serve", "--config", "/etc/toolyard/toolyard.toml", "--host", "0.0.0.0"]

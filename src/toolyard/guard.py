@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ._version import __version__
 from .audit import AuditLog, AuditOutcome, AuditRecord, now
 from .catalogue.items import PROMPTS, RESOURCES, TOOLS, ItemKind
 from .dispatch import CallTarget
@@ -22,11 +23,14 @@ from .kit.calls.content import error_result
 from .limits import Limiter
 from .pipeline import Handler, Stage
 from .policy.access import AccessPolicy, Decision
+from .policy.approvals import Approval, Approvals, ConfirmationError
+from .policy.description import own_outcome, preview
 from .telemetry.requests import new_request_id
 from .upstream.base import Forward, Outcome
-from .wire.call import Call, Principal
+from .wire.call import Call, Principal, StreamedResult
 from .wire.errors import InvalidParams, McpError
-from .wire.messages import decode_params, encode
+from .wire.messages import decode_params
+from .wire.types import Implementation
 
 CHARACTERS_PER_TOKEN = 4
 _ALLOWED = Decision("allow", "")
@@ -43,29 +47,9 @@ class ScopeChallenge(Protocol):
         ...
 
 
-class Approval(Protocol):
-    """A person agreed to a call."""
-
-    @property
-    def by(self) -> str: ...
-
-    @property
-    def forward(self) -> Forward:
-        """The request without the person's answer, as the upstream is to get it."""
-        ...
-
-
-class Approver(Protocol):
-    async def ask(self, forward: Forward, server: str, tool: str, rule: str) -> "Approval | Outcome":
-        """Wait for a person; an outcome if the client has to ask and to come back. McpError if refused."""
-        ...
-
-    def carry(self, approval: Approval, outcome: Outcome) -> Outcome:
-        """The outcome; if the upstream asks something, so that the person is not asked again."""
-        ...
-
-    def preview(self, forward: Forward, server: str, tool: str, rule: str) -> Outcome:
-        """Describe a call that is not made."""
+class CallCounter(Protocol):
+    async def admit(self, principal: Principal) -> None:
+        """Count a call of a principal with a grant; McpError if the grant permits none any more."""
         ...
 
 
@@ -94,13 +78,17 @@ class Guard:
         *,
         access: AccessPolicy | None = None,
         limiter: Limiter | None = None,
-        approvals: Approver | None = None,
+        approvals: Approvals | None = None,
+        grants: CallCounter | None = None,
         audit: AuditLog | None = None,
         challenge: ScopeChallenge | None = None,
+        implementation: Implementation = Implementation("toolyard", __version__),  # noqa: B008 (frozen)
     ) -> None:
         self.access = access
         self.limiter = limiter
         self.approvals = approvals
+        self._grants = grants
+        self._implementation = implementation
         self.audit = audit
         self._challenge = challenge
 
@@ -122,14 +110,14 @@ class Guard:
 
     async def _run(self, target: CallTarget, forward: Forward, inner: Handler) -> Outcome:
         if self.audit is None:
-            return (await self._answer(target, forward, inner, _Notes()))[0]
+            return await self._answer(target, forward, inner, _Notes())
         await self.audit.ensure_writable()
         forward = replace(forward, request_id=new_request_id())
         started, notes, error, outcome = time.perf_counter(), _Notes(), None, None
         ending: AuditOutcome = "error"
         try:
-            outcome, failed = await self._answer(target, forward, inner, notes)
-            ending = "refused" if notes.refused else "tool_error" if failed else "ok"
+            outcome = await self._answer(target, forward, inner, notes)
+            ending = "refused" if notes.refused else "tool_error" if outcome.is_error else "ok"
             return outcome
         except asyncio.CancelledError:
             ending = "cancelled"
@@ -139,15 +127,16 @@ class Guard:
             ending = "refused" if notes.refused else "error"
             raise
         finally:
-            # The answer waits for its record: who has an answer finds it in the audit.
-            await asyncio.shield(
-                self.audit.append(self._record(target, forward, notes, ending, outcome, error, started))
-            )
+            # The answer waits for its record: whoever has an answer finds it in the audit.
+            record = self._record(target, forward, notes, ending, outcome, error, started)
+            try:
+                await self.audit.append(record)
+            except BaseException:
+                if outcome is not None and isinstance(outcome.body, StreamedResult):
+                    outcome.body.close()
+                raise
 
-    async def _answer(
-        self, target: CallTarget, forward: Forward, inner: Handler, notes: "_Notes"
-    ) -> tuple[Outcome, bool]:
-        """The outcome, and whether the tool failed."""
+    async def _answer(self, target: CallTarget, forward: Forward, inner: Handler, notes: "_Notes") -> Outcome:
         principal = forward.call.caller.principal
         subject = _subject(target, forward)
         notes.subject = subject
@@ -156,29 +145,45 @@ class Guard:
             notes.decision = decision
             if decision.verb == "deny":
                 notes.refused = True
-                return self._refused(subject, decision, forward), False
+                return self._refused(subject, decision, forward)
             if decision.scopes:
                 notes.refused = True
                 raise self._lacking(principal, decision)
             if decision.verb == "preview":
-                assert self.approvals is not None
-                return self.approvals.preview(forward, subject.server, subject.own, decision.rule), False
+                about, annotations = self._implementation, _annotations(target)
+                return preview(forward, subject.server, subject.own, decision.rule, annotations, about)
             if decision.verb == "confirm":
-                assert self.approvals is not None
-                notes.refused = True
-                agreed = await self.approvals.ask(forward, subject.server, subject.own, decision.rule)
-                if isinstance(agreed, Outcome):  # the client is asked, and comes back
-                    notes.refused = False
-                    return agreed, False
-                notes.refused, notes.approval = False, agreed
-                forward = agreed.forward
+                agreed = await self._confirm(subject, decision, forward, notes)
+                if isinstance(agreed, Outcome):
+                    return agreed
+                notes.approval, forward = agreed, agreed.forward
+        if principal.grant is not None and self._grants is not None:
+            notes.refused = True
+            await self._grants.admit(principal)
+            notes.refused = False
         if self.limiter is None or subject is None:
             outcome = await inner(target, forward)
         else:
             outcome = await self._within_limits(self.limiter, subject, target, forward, inner, notes)
-        if notes.approval is not None and self.approvals is not None:
-            outcome = self.approvals.carry(notes.approval, outcome)
-        return outcome, outcome.is_error
+        if notes.approval is not None:
+            outcome = notes.approval.passed(outcome)
+        return outcome
+
+    async def _confirm(
+        self, subject: Subject, decision: Decision, forward: Forward, notes: "_Notes"
+    ) -> Approval | Outcome:
+        """An outcome is for the client: the question, or that a person refused."""
+        if self.approvals is None:
+            raise InvalidParams(
+                f"{subject.own[:80]!r} needs a person's consent, and nobody can be asked here"
+            )
+        try:
+            return await self.approvals.ask(forward, subject.server, subject.own, decision.rule)
+        except ConfirmationError as error:
+            notes.refused = True
+            if subject.kind is not TOOLS:
+                raise
+            return error.outcome(forward.call.caller, self._implementation)  # for the model to read
 
     async def _within_limits(
         self,
@@ -222,10 +227,8 @@ class Guard:
         refusal = RefusedByRuleError(subject.own[:80], decision.rule)
         if subject.kind is not TOOLS:
             raise refusal
-        result = error_result(refusal.message)  # for the model to read
-        if forward.call.caller.era == "modern":
-            result.result_type = "complete"
-        return Outcome.of(encode(result), is_error=True)
+        # For the model to read.
+        return own_outcome(forward.call.caller, error_result(refusal.message), self._implementation)
 
     def _lacking(self, principal: Principal, decision: Decision) -> McpError:
         if self._challenge is not None:
@@ -330,6 +333,20 @@ def _completed(server: str, forward: Forward) -> Subject:
     if reference.type == "ref/prompt":
         return Subject(PROMPTS, server, reference.name, None)
     return Subject(RESOURCES, server, reference.uri, None)
+
+
+class _Annotated(Struct):
+    annotations: dict[str, Any] | None = None
+
+
+def _annotations(target: CallTarget) -> dict[str, Any]:
+    """What the server says about its tool."""
+    if target.entry is None:
+        return {}
+    try:
+        return msgspec.json.decode(b"{" + target.entry.item.rest, type=_Annotated).annotations or {}
+    except msgspec.DecodeError:
+        return {}
 
 
 def _who(call: Call) -> dict[str, Any]:

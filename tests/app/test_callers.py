@@ -59,8 +59,8 @@ async def test_a_caller_on_this_machine_needs_no_key_unless_it_is_required():
     async with yard(INSIDE, tables={"auth": AuthConfig(keys=True)}) as front:
         assert (await front.modern("tools/list")).status == 200
         assert (await front.modern("tools/list", headers={"X-Forwarded-For": "1.2.3.4"})).status == 401
-    public = {"public_url": "https://yard.example"}
-    async with yard(INSIDE, tables={"auth": AuthConfig(keys=True)}, **public) as front:
+    public = "https://yard.example"
+    async with yard(INSIDE, tables={"auth": AuthConfig(keys=True)}, public_url=public) as front:
         assert (await front.modern("tools/list")).status == 401
 
 

@@ -58,12 +58,18 @@ class OidcProvider:
             assert answer.status == 200, await answer.text()
 
 
-@asynccontextmanager
-async def oidc_provider() -> AsyncIterator[OidcProvider]:
+def node_program(needed: Path) -> str:
+    """Node, if it is there, and what it is to run."""
     beside = Path(sys.executable).with_name("node")
     node = str(beside) if beside.exists() else shutil.which("node")
-    if node is None or not PACKAGE.exists():
-        pytest.fail("oidc-provider or node is missing; hint: `make test` installs what the tests need")
+    if node is None or not needed.exists():
+        pytest.fail(f"node or {needed.name} is missing; hint: `make test` installs what the tests need")
+    return node
+
+
+@asynccontextmanager
+async def oidc_provider() -> AsyncIterator[OidcProvider]:
+    node = node_program(PACKAGE)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -17,10 +17,8 @@ from toolyard.callers.authenticator import (
     REFUSAL_SECONDS,
     Authenticator,
     Challenges,
-    InsufficientScopeError,
-    InvalidTokenError,
-    VerifierUnavailableError,
 )
+from toolyard.callers.errors import InsufficientScopeError, InvalidTokenError, VerifierUnavailableError
 from toolyard.callers.keys import ApiKeys, IssuedKey, KeyHolder
 from toolyard.config.callers import ProxyConfig
 from toolyard.edge.request import Refused
@@ -323,9 +321,16 @@ async def test_a_proxys_header_that_is_no_name_is_refused(user: str):
     assert (await refused(who, headers(("x-forwarded-user", user)), "10.0.0.1")).status == 400
 
 
-async def test_a_password_that_the_proxy_has_checked_may_come_along(keys: ApiKeys):
-    who = Authenticator([keys], proxy=PROXY)
+@pytest.mark.parametrize("peer", ["10.0.0.1", THERE, HERE])
+async def test_a_password_that_comes_along_is_refused(keys: ApiKeys, peer: str):
     sent = headers(("authorization", "Basic YTpi"), ("x-forwarded-user", "anna"))
+    for who in (Authenticator([keys], proxy=PROXY), Authenticator(proxy=PROXY)):
+        assert (await refused(who, sent, peer)).status == 401
+
+
+async def test_where_there_is_only_a_proxy_a_token_is_not_for_us():
+    sent = headers(("authorization", "Bearer of-the-proxy"), ("x-forwarded-user", "anna"))
+    who = Authenticator(proxy=PROXY)
     assert (await ask(who, sent, "10.0.0.1")).subject == "anna"
     assert (await refused(who, sent, THERE)).status == 401
 

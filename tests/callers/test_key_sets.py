@@ -114,6 +114,19 @@ async def test_an_issuer_that_cannot_be_reached_is_asked_once_in_an_interval(iss
     assert len(issuer.web.asked) == 1
 
 
+async def test_an_operator_is_told_why_keys_cannot_be_read(issuer: Issuer):
+    verifier = issuer.verifier()
+    assert await verifier.problems() == {}
+    issuer.web.on(KEYS, reply({}, 500))
+    issuer.clocks.pass_by(10)
+    assert await verifier.problems() == {issuer.url: f"{issuer.url}/keys answered 500"}
+    issuer.web.on(f"GET {METADATA}", reply({"issuer": "https://a.example", "jwks_uri": "https://a.example"}))
+    issuer.clocks.pass_by(10)
+    assert (
+        "'https://a.example'; 'issuer' must be the very same text" in (await verifier.problems())[issuer.url]
+    )
+
+
 async def test_a_port_where_nobody_listens(issuer: Issuer):
     verifier = issuer.verifier(jwks_url="http://127.0.0.1:9/keys")
     with pytest.raises(IssuerUnavailableError):

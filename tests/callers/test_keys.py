@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolyard.callers.authenticator import InvalidTokenError, VerifierUnavailableError
+from toolyard.callers.errors import InvalidTokenError, VerifierUnavailableError
 from toolyard.callers.keys import (
     PATTERN,
     ApiKeyError,

@@ -1,6 +1,7 @@
 """A certified issuer (`oidc-provider`), its tokens, and the SDK that gets in from our URL alone."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -15,14 +16,21 @@ from mcp.shared.auth import (
     OAuthClientMetadata,
     OAuthToken,
 )
+from msgspec.structs import replace
 
+from tests.app.speaker import Speaker, speaking
+from tests.app.yard import KEY, at, yard
 from tests.callers.door import GuardedServer
 from tests.callers.issuer import EC, sign
 from tests.callers.oidc import CLIENT, SECRET, OidcProvider, oidc_provider, sign_in
-from tests.serving import Client, assert_nothing_leaks, modern, serving
+from tests.reading import text_of
+from tests.serving import Client, assert_nothing_leaks, http, modern, serving
+from toolyard.app import Gateway, asgi
 from toolyard.callers.errors import InvalidTokenError
 from toolyard.callers.issuer_client import IssuerClient
+from toolyard.callers.resource import WELL_KNOWN
 from toolyard.callers.tokens import JwtVerifier, token_verifiers
+from toolyard.config import Config, ConfigError, GatewayConfig
 from toolyard.config.callers import AuthConfig, IssuerConfig
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -133,15 +141,15 @@ def signing_in(url: str, name: str, memory: Memory) -> OAuthClientProvider:
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_the_sdk_gets_in_from_nothing_but_our_url(provider: OidcProvider, mode: str):
     guarded = GuardedServer(auth_of(provider))
-    async with serving(guarded) as http:
+    async with serving(guarded) as served:
         memory = Memory()
-        auth = signing_in(http.url, "anna", memory)
+        auth = signing_in(served.url, "anna", memory)
         async with (
             httpx2.AsyncClient(auth=auth) as inner,
-            McpClient(streamable_http_client(http.url, http_client=inner), mode=mode) as client,
+            McpClient(streamable_http_client(served.url, http_client=inner), mode=mode) as client,
         ):
             result = await client.call_tool("whoami", {})
-        assert result.content[0].text == "anna"  # pyright: ignore[reportAttributeAccessIssue]
+        assert text_of(result.content[0]) == "anna"
     principal = guarded.seen[-1]
     assert (principal.issuer, principal.kind, principal.scopes) == (provider.url, "jwt", {"mcp"})
     assert memory.client
@@ -157,23 +165,24 @@ async def whoami(client: Client, **headers: str) -> Any:
 
 async def test_what_a_client_is_told(provider: OidcProvider):
     guarded = GuardedServer(auth_of(provider))
-    async with serving(guarded) as http:
-        token = await provider.service_token(http.url)
-        assert (await whoami(http, Authorization=f"Bearer {token}")).status == 200
-        assert (await whoami(http, Authorization=f"bearer {token}")).status == 200
-        found = f"http://127.0.0.1:{http.port}/.well-known/oauth-protected-resource/mcp"
-        nothing = await whoami(http)
+    async with serving(guarded) as served:
+        token = await provider.service_token(served.url)
+        assert (await whoami(served, Authorization=f"Bearer {token}")).status == 200
+        assert (await whoami(served, Authorization=f"bearer {token}")).status == 200
+        found = f"http://127.0.0.1:{served.port}/.well-known/oauth-protected-resource/mcp"
+        nothing = await whoami(served)
         assert nothing.status == 401
         assert nothing.headers["www-authenticate"] == f'Bearer resource_metadata="{found}", scope="mcp"'
-        wrong = await whoami(http, Authorization=f"Bearer {token[:-8]}AAAAAAAA")
+        wrong = await whoami(served, Authorization=f"Bearer {token[:-8]}AAAAAAAA")
         assert wrong.status == 401
         assert wrong.headers["www-authenticate"] == (
-            f'Bearer error="invalid_token", resource_metadata="{found}", scope="mcp"'
+            'Bearer error="invalid_token", error_description="The token\'s signature is wrong", '
+            f'resource_metadata="{found}", scope="mcp"'
         )
         assert_nothing_leaks(wrong.body)
         assert token.split(".")[1].encode() not in wrong.body
-        weak = await provider.service_token(http.url, scope="mcp:write")
-        lacking = await whoami(http, Authorization=f"Bearer {weak}")
+        weak = await provider.service_token(served.url, scope="mcp:write")
+        lacking = await whoami(served, Authorization=f"Bearer {weak}")
         assert lacking.status == 403
         assert lacking.headers["www-authenticate"] == (
             f'Bearer error="insufficient_scope", resource_metadata="{found}", scope="mcp"'
@@ -182,25 +191,93 @@ async def test_what_a_client_is_told(provider: OidcProvider):
 
 async def test_tokens_in_other_places_do_not_count(provider: OidcProvider):
     guarded = GuardedServer(auth_of(provider))
-    async with serving(guarded) as http:
-        token = await provider.service_token(http.url)
+    async with serving(guarded) as served:
+        token = await provider.service_token(served.url)
         sent, message = modern("tools/call", {"name": "whoami", "arguments": {}})
-        in_query = await http.post(sent, message, f"/mcp?access_token={token}")
+        in_query = await served.post(sent, message, f"/mcp?access_token={token}")
         assert in_query.status == 401
         twice = [*sent.items(), ("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")]
-        assert (await http.post(twice, message)).status == 400
-        for value in (f"Bearer {token} {token}", f"Bearer {token},{token}", f"Basic {token}", "Bearer"):
-            assert (await whoami(http, Authorization=value)).status == 401
+        assert (await served.post(twice, message)).status == 400
+        for value in (f"Bearer {token} {token}", f"Bearer {token},{token}", "Bearer"):
+            assert (await whoami(served, Authorization=value)).status == 400
+        assert (await whoami(served, Authorization=f"Basic {token}")).status == 401
         long = "eyJ" + "x" * 12_000 + ".e30.x"
-        assert (await whoami(http, Authorization=f"Bearer {long}")).status == 401
-        assert (await whoami(http, Authorization=f"Bearer {'x' * 1_000_000}")).status in (400, 431)
+        assert (await whoami(served, Authorization=f"Bearer {long}")).status == 401
+        assert (await whoami(served, Authorization=f"Bearer {'x' * 1_000_000}")).status in (400, 431)
     assert guarded.seen == []
 
 
 async def test_an_issuer_that_is_down_is_said_so():
     guarded = GuardedServer(AuthConfig(issuers=(IssuerConfig(issuer="http://127.0.0.1:9"),)))
-    async with serving(guarded) as http:
+    async with serving(guarded) as served:
         token = sign({"alg": "ES256", "kid": "ec"}, {"iss": "http://127.0.0.1:9"}, EC)
-        answer = await whoami(http, Authorization=f"Bearer {token}")
+        answer = await whoami(served, Authorization=f"Bearer {token}")
         assert answer.status == 503
         assert 1 <= int(answer.headers["retry-after"]) <= 10
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_token_is_never_handed_on_to_a_server(provider: OidcProvider, era: str):
+    door = GuardedServer(auth_of(provider, audiences=(RESOURCE,)))
+    upstream = Speaker(era)
+    async with speaking(upstream) as url, yard(at(url), identify=door.identify) as gateway:
+        token = await provider.service_token(RESOURCE)
+        sent = {"Authorization": f"Bearer {token}"}
+        assert (await gateway.call("mcp__up__echo")).status == 401
+        answer = await gateway.call("mcp__up__echo", headers=sent)
+        assert answer.status == 200
+        calls = upstream.heard("tools/call")
+    assert calls
+    for exchange in calls:
+        everything = repr((exchange.headers, exchange.message))
+        assert not any(part in everything for part in token.split("."))
+        assert "authorization" not in exchange.headers
+    await door.close()
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/up"])
+async def test_the_sdk_gets_in_at_a_gateway(provider: OidcProvider, path: str):
+    upstream = Speaker()
+    auth = AuthConfig(issuers=(IssuerConfig(issuer=provider.url),), scopes=("mcp",), required=True)
+    async with speaking(upstream) as url, yard(at(url), tables={"auth": auth}) as gateway:
+        address = f"http://127.0.0.1:{gateway.client.port}{path}"
+        memory = Memory()
+        async with (
+            httpx2.AsyncClient(auth=signing_in(address, "anna", memory)) as inner,
+            McpClient(streamable_http_client(address, http_client=inner)) as client,
+        ):
+            (name,) = [tool.name for tool in (await client.list_tools()).tools if tool.name.endswith("echo")]
+            assert not (await client.call_tool(name, {})).is_error
+        in_query = await gateway.client.post(*modern("tools/list"), f"{path}?access_token=x")
+        assert in_query.status == 400
+    assert memory.tokens
+    for exchange in upstream.heard("tools/call"):
+        assert memory.tokens.access_token not in repr((exchange.headers, exchange.message))
+
+
+async def test_issuers_change_while_the_gateway_runs(provider: OidcProvider):
+    upstream = Speaker()
+    where = f"{WELL_KNOWN}/mcp"
+    async with speaking(upstream) as url, yard(at(url)) as gateway:
+        host = f"127.0.0.1:{gateway.client.port}"
+        assert (await gateway.client.raw(http("GET", where, host=host))).status == 404
+        token = await provider.service_token(f"http://{host}/mcp")
+        before = gateway.gateway.config
+        auth = AuthConfig(issuers=(IssuerConfig(issuer=provider.url),), required=True)
+        await gateway.gateway.reload(replace(before, auth=auth))
+        metadata = await gateway.client.raw(http("GET", where, host=host))
+        assert metadata.json["authorization_servers"] == [provider.url]
+        sent = {"Authorization": f"Bearer {token}"}
+        assert (await gateway.call("mcp__up__echo", headers=sent)).status == 200
+        assert (await gateway.call("mcp__up__echo")).status == 401
+        await gateway.gateway.reload(before)
+        assert (await gateway.client.raw(http("GET", where, host=host))).status == 404
+
+
+async def test_a_gateway_for_others_must_know_its_address(tmp_path: Path):
+    issuer = IssuerConfig(issuer="https://login.example.com")
+    settings = GatewayConfig(state_dir=str(tmp_path), allowed_hosts=("*",))
+    gateway = Gateway(Config(servers=(), gateway=settings, auth=AuthConfig(issuers=(issuer,))), KEY)
+    with pytest.raises(ConfigError, match="does not know its address"):
+        asgi(gateway, exposed=True)
+    await gateway.close()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.serving import Answer, call_asgi
-from toolyard.callers.errors import InsufficientScopeError, InvalidTokenError, IssuerUnavailableError
+from toolyard.callers.authenticator import Challenges
 from toolyard.callers.resource import WELL_KNOWN, ProtectedResource, check_address
 from toolyard.config.callers import AuthConfig, IssuerConfig
 from toolyard.config.errors import ConfigError
@@ -123,29 +123,23 @@ async def test_a_public_address_with_a_path():
     assert await named(resource, f"{WELL_KNOWN}/tools/mcp") == url
 
 
-def test_challenges():
+def test_challenges_lead_to_the_metadata():
     resource = ProtectedResource(AUTH)
+    challenges = Challenges(resource.metadata_url, AUTH.scopes)
     where = f'resource_metadata="http://127.0.0.1:8321{WELL_KNOWN}/mcp"'
-    assert resource.challenge(MCP) == f'Bearer {where}, scope="mcp"'
-    assert resource.challenge(MCP, "invalid_token") == f'Bearer error="invalid_token", {where}, scope="mcp"'
-    step_up = resource.challenge(MCP, "insufficient_scope", ["write", "mcp", "files"])
+    assert value_of(challenges.missing(MCP)) == f'Bearer {where}, scope="mcp"'
+    assert value_of(challenges.invalid(MCP)) == f'Bearer error="invalid_token", {where}, scope="mcp"'
+    step_up = value_of(challenges.insufficient(MCP, ["mcp", "write", "files"]))
     assert step_up == f'Bearer error="insufficient_scope", {where}, scope="mcp write files"'
-    assert ProtectedResource(AuthConfig(keys=True)).challenge(MCP) == "Bearer"
-    below = ProtectedResource(AuthConfig(issuers=ISSUERS)).challenge(f"{MCP}/git")
+    below = value_of(Challenges(resource.metadata_url).missing(f"{MCP}/git"))
     assert below == f'Bearer resource_metadata="http://127.0.0.1:8321{WELL_KNOWN}/mcp/git"'
+    assert value_of(Challenges(resource.metadata_url).missing("")) == "Bearer"
 
 
-def test_refusals():
-    resource = ProtectedResource(AUTH)
-    status, headers = resource.refusal(InvalidTokenError("expired"), MCP)
-    assert (status, headers[0][0]) == (401, b"www-authenticate")
-    assert b'error="invalid_token"' in headers[0][1]
-    status, headers = resource.refusal(InsufficientScopeError(("mcp", "write")), MCP)
-    assert status == 403
-    assert b'error="insufficient_scope"' in headers[0][1]
-    assert b'scope="mcp write"' in headers[0][1]
-    status, headers = resource.refusal(IssuerUnavailableError("down", 7.2), MCP)
-    assert (status, headers) == (503, [(b"retry-after", b"7")])
+def value_of(headers: list[tuple[bytes, bytes]]) -> str:
+    ((name, value),) = headers
+    assert name == b"www-authenticate"
+    return value.decode()
 
 
 def test_beyond_loopback_a_server_must_know_its_address():

@@ -3,9 +3,12 @@
 import base64
 import json
 import pickle
+import sys
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from joserfc.jwk import ECKey, RSAKey
 
 from tests.callers.issuer import (
@@ -24,7 +27,7 @@ from tests.callers.issuer import (
     sign_hmac,
 )
 from tests.rest.loopback import loopback, reply
-from toolyard.callers.errors import InsufficientScopeError, InvalidTokenError
+from toolyard.callers.errors import InsufficientScopeError, InvalidTokenError, IssuerUnavailableError
 from toolyard.callers.tokens import MAX_CACHED, MAX_TOKEN, token_verifiers
 from toolyard.config.caller_tables import ALGORITHMS
 from toolyard.config.callers import AuthConfig, IssuerConfig
@@ -393,6 +396,14 @@ async def test_an_error_quotes_nothing_of_the_signature(issuer: Issuer):
     with pytest.raises(InvalidTokenError) as caught:
         await issuer.verifier().verify(token, RESOURCE)
     assert all(part not in caught.value.reason for part in token.split("."))
+    assert caught.value.description == caught.value.reason == "The token's signature is wrong"
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "joserfc.jws", None)
+    with pytest.raises(ConfigError, match="joserfc and cryptography") as caught:
+        token_verifiers(AuthConfig(issuers=(IssuerConfig(issuer="https://a.example"),)))
+    assert caught.value.hint == "pip install 'toolyard[auth]'"
 
 
 def test_a_jwt_is_told_by_its_shape(issuer: Issuer):
@@ -455,3 +466,49 @@ async def test_a_key_for_encryption_signs_nothing(issuer: Issuer):
     sealing = ECKey.generate_key("P-256", {"kid": "enc", "use": "enc"})
     issuer.publish(sealing, RSA)
     await refused(issuer, issuer.token(sealing, "ES256"), "does not publish")
+
+
+async def test_a_token_has_one_spelling(issuer: Issuer):
+    token = issuer.token()
+    verifier = issuer.verifier()
+    await shown(verifier, token)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    for letter in letters.replace(token[-1], ""):
+        with pytest.raises(InvalidTokenError):
+            await verifier.verify(token[:-1] + letter, RESOURCE)
+
+
+@given(data=st.data())
+async def test_no_change_of_a_token_is_accepted_and_none_does_harm(data: st.DataObject):
+    async with issuing() as issuer:
+        verifier, token = issuer.verifier(), issuer.token(ED, "EdDSA")
+        start = data.draw(st.integers(0, len(token) - 1))
+        end = data.draw(st.integers(start, len(token)))
+        changed = token[:start] + data.draw(st.text(max_size=8)) + token[end:]
+        if changed != token:
+            with pytest.raises((InvalidTokenError, IssuerUnavailableError)):
+                await verifier.verify(changed, RESOURCE)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+_NAMES = st.sampled_from(
+    ["iss", "aud", "sub", "exp", "nbf", "iat", "scope", "scp", "groups", "client_id", "azp", "typ", "org"]
+)
+
+
+@given(claims=st.dictionaries(_NAMES, _JSON, max_size=5))
+async def test_whatever_claims_a_trusted_issuer_signs_are_read_or_refused(claims: dict[str, Any]):
+    async with issuing() as issuer:
+        verifier = issuer.verifier(claims={"tenant": "org.id", "agent": "org.agent"})
+        token = sign({"alg": "EdDSA", "kid": "ed"}, issuer.claims(org={"id": "x"}) | claims, ED)
+        try:
+            principal = await verifier.verify(token, RESOURCE)
+        except InvalidTokenError:
+            return
+        assert principal.subject
+        assert principal.tenant
+        assert principal.owner

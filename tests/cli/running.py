@@ -32,7 +32,7 @@ class Toolyard:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.state = folder / "state"
-        unwanted = ("TOOLYARD_KEY", "NO_COLOR", "FORCE_COLOR", "COLUMNS")
+        unwanted = ("TOOLYARD_KEY", "TOOLYARD_API_KEY", "NO_COLOR", "FORCE_COLOR", "COLUMNS")
         self._environment = {name: value for name, value in os.environ.items() if name not in unwanted}
         self._environment |= {"XDG_STATE_HOME": str(self.state), "TERM": "xterm-256color"}
 

@@ -93,8 +93,8 @@ def test_a_port_in_use_is_told_with_a_way_out(toolyard: Toolyard, demo: Served):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--host", "192.0.2.1"], "192.0.2.1 is not an address of this machine"),
-        (["--host", "no.such.invalid"], "--host 'no.such.invalid' is not an address"),
+        (["--host", "192.0.2.1", "--open"], "192.0.2.1 is not an address of this machine"),
+        (["--host", "no.such.invalid", "--open"], "--host 'no.such.invalid' is not an address"),
         (["--path", "mcp"], "--path 'mcp' cannot be the endpoint"),
         (["--path", "/health"], "--path '/health' cannot be the endpoint"),
     ],
@@ -109,7 +109,7 @@ def test_a_place_that_cannot_be_served_is_told_with_a_hint(
 
 
 def test_a_public_address_is_served_with_a_warning_about_the_host_check(toolyard: Toolyard):
-    with toolyard.serving("--host", "0.0.0.0") as served:
+    with toolyard.serving("--host", "0.0.0.0", "--open") as served:
         assert served.url == f"http://127.0.0.1:{served.port}/mcp"
         refused = post(served, "initialize", {}, Host="yard.example")
         outcome = served.stop(signal.SIGTERM)
@@ -119,7 +119,7 @@ def test_a_public_address_is_served_with_a_warning_about_the_host_check(toolyard
 
 
 def test_an_allowed_host_is_admitted_without_that_warning(toolyard: Toolyard):
-    with toolyard.serving("--host", "0.0.0.0", "--allow-host", "yard.example") as served:
+    with toolyard.serving("--host", "0.0.0.0", "--open", "--allow-host", "yard.example") as served:
         admitted = post(served, "initialize", {"protocolVersion": "2025-11-25"}, Host="yard.example")
         outcome = served.stop(signal.SIGTERM)
     assert admitted.status == 200
@@ -217,7 +217,7 @@ module = "demo"
 
 def test_where_a_gateway_listens_and_by_which_names_it_is_called_can_stand_in_the_file(toolyard: Toolyard):
     toolyard.write("toolyard.toml", PLACE.format(port=0, public="https://tools.example.com/"))
-    process = toolyard.start("serve")
+    process = toolyard.start("serve", "--open")
     try:
         welcome = Served(process).welcome
         assert "\n  https://tools.example.com/mcp\n" in welcome

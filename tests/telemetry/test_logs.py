@@ -165,6 +165,8 @@ def test_debugging_toolyard_is_not_debugging_everything(capsys: pytest.CaptureFi
         "GITHUB_TOKEN=hunter2",
         "cannot connect to https://user:hunter2@example.com/mcp",
         "sent Bearer hunter2hunter2 to it",
+        "ty_k3j2h1g0f9e8_hunter2hunter2",
+        "the key ty_k3j2h1g0f9e8_hunter2hunter2.",
     ],
 )
 def test_secrets_are_masked(text: str) -> None:

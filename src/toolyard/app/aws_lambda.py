@@ -27,6 +27,7 @@ from ..edge.aws.events import (
     read_event,
 )
 from ..edge.aws.function import LambdaEdge, LambdaRoute, log_invocation, uptime_ms
+from ..edge.request import AuthenticatorSetting, RequestAuthenticator
 from ..kit.loader import load
 from ..kit.server import Server
 from ..telemetry.logs import setup
@@ -204,20 +205,27 @@ def seconds_left(context: Any) -> float | None:
 
 
 def function(
-    servers: Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None
+    servers: Sequence[str],
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    callers: RequestAuthenticator | None = None,
 ) -> LambdaFunction:
     """Make the handler of a function's module: `build`, and set up the log and the garbage collector."""
     setup("json")
-    made = build(servers, options)
+    made = build(servers, options, callers)
     if not os.environ.get(KEY_VARIABLE):
         logger.warning("%s is not set: sessions are valid in this instance only", KEY_VARIABLE)
     return LambdaFunction(made, GarbageCollector())
 
 
-def build(servers: Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None) -> LambdaEdge:
+def build(
+    servers: Sequence[str],
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    callers: RequestAuthenticator | None = None,
+) -> LambdaEdge:
     """Load servers behind one edge: names of bundled servers, targets, or tables.
 
-    One server is at `/mcp`, several are at `/mcp/NAME`. `options` are settings by the same names.
+    One server is at `/mcp`, several are at `/mcp/NAME`. `options` are settings by the same names. `callers`
+    finds out who calls; a function has no `[auth]` of its own.
     """
     loaded = [_loaded(target, (options or {}).get(target)) for target in servers]
     if not loaded:
@@ -226,7 +234,7 @@ def build(servers: Sequence[str], options: Mapping[str, Mapping[str, Any]] | Non
     if len(entries) != len(loaded):
         raise ValueError(f"two servers have the same name: {', '.join(server.name for server in loaded)}")
     origins = [origin.strip() for origin in os.environ.get(ORIGIN_VARIABLE, "").split(",") if origin.strip()]
-    return LambdaEdge(entries, origins=origins, fit=fit_result)
+    return LambdaEdge(entries, origins=origins, callers=AuthenticatorSetting(callers), fit=fit_result)
 
 
 def _loaded(target: str, options: Mapping[str, Any] | None) -> Server:

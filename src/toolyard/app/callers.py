@@ -4,12 +4,16 @@ Owns the choice of methods and where API keys are kept. How each method works is
 """
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
-from ..callers.authenticator import Authenticator, TokenVerifier
+from ..callers.authenticator import Authenticator, Challenges, TokenVerifier
 from ..callers.keys import ApiKeys, open_keys
+from ..callers.resource import ProtectedResource, check_address
+from ..callers.tokens import IssuerVerifier, token_verifiers
 from ..config import Config, ConfigError
-from ..edge.request import AuthenticatorSetting
+from ..config.callers import AuthConfig
+from ..edge.request import AuthenticatorSetting, Receive, Scope, Send
 from ..state.store import State
 from ..wire.seal import Sealer
 
@@ -33,13 +37,27 @@ class GatewayCallers:
         self._is_enforced = False
         self._is_exposed = False
         self._is_open = False
+        self._hosts: Sequence[str] = ()
+        self._endpoint = "/mcp"
+        self._resource = ProtectedResource(AuthConfig())
+        self._issuers: list[IssuerVerifier] = []
+        """Those of earlier configurations too: requests may still be with them."""
 
-    def enforce(self, *, exposed: bool = False, open_to_all: bool = False) -> None:
+    def enforce(
+        self,
+        *,
+        exposed: bool = False,
+        open_to_all: bool = False,
+        hosts: Sequence[str] = (),
+        endpoint: str = "/mcp",
+    ) -> None:
         """Ask callers who they are, as `[auth]` says. Raises ConfigError if that cannot be done.
 
         `exposed`: other machines reach it, so it never goes without asking unless it is `open_to_all`.
+        `hosts` are the names by which clients may call it, `endpoint` the path of its main endpoint.
         """
         self._is_enforced, self._is_exposed, self._is_open = True, exposed, open_to_all
+        self._hosts, self._endpoint = hosts, endpoint
         self.configure(self._config)
 
     def configure(self, config: Config) -> None:
@@ -52,15 +70,22 @@ class GatewayCallers:
         needed = self._is_exposed and not self._is_open
         if not config.auth.knows_callers and not needed:
             self.setting.authenticator = None
+            self._resource = ProtectedResource(config.auth)
             return
         if not config.auth.knows_callers:
             logger.error("[auth] has no way to know callers any more: only this machine is let in")
         self.setting.authenticator = self.authenticator(config)
 
     def authenticator(self, config: Config) -> Authenticator:
-        auth = config.auth
+        auth, public_url = config.auth, config.gateway.public_url
+        check_address(auth, public_url, self._hosts, self._is_exposed)
+        resource = ProtectedResource(auth, public_url=public_url, hosts=self._hosts, endpoint=self._endpoint)
+        verifiers = self._verifiers(config)
+        self._resource = resource
         return Authenticator(
-            self._verifiers(config),
+            verifiers,
+            challenges=Challenges(resource.metadata_url, auth.scopes) if auth.issuers else None,
+            locate=resource.url if auth.issuers else None,
             proxy=auth.proxy,
             # Behind a public address there is a proxy, and through it everybody comes from this machine.
             required=auth.required or bool(config.gateway.public_url),
@@ -69,7 +94,13 @@ class GatewayCallers:
 
     def _verifiers(self, config: Config) -> list[TokenVerifier]:
         """In the order in which they are asked: grants, keys, issuers."""
-        return [self.keys(config)] if config.auth.keys else []
+        issuers = token_verifiers(config.auth, self._endpoint)
+        self._issuers += issuers
+        return [*([self.keys(config)] if config.auth.keys else []), *issuers]
+
+    async def serve_metadata(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers with the metadata of OAuth, as the configuration is now."""
+        await self._resource(scope, receive, send)
 
     def keys(self, config: Config) -> ApiKeys:
         if not self._has_key:
@@ -83,5 +114,7 @@ class GatewayCallers:
         return self._keys
 
     async def close(self) -> None:
+        for issuer in self._issuers:
+            await issuer.close()
         if self._keys is not None:
             await self._keys.close()

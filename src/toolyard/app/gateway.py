@@ -76,7 +76,9 @@ class Gateway:
             config, folder, self.storage.state, self.sealer, has_key=key is not None
         )
         self.policy = (
-            GatewayPolicy(config, self.catalogue, folder, self.storage.state, key)
+            GatewayPolicy(
+                config, self.catalogue, folder, self.storage.state, key, self.sealer, one_client=one_client
+            )
             if is_guarded(config)
             else None
         )

@@ -19,6 +19,7 @@ from ..artifacts.store import (
     ArtifactStoreError,
     ResultLinks,
 )
+from ..callers.resource import WELL_KNOWN
 from ..config import GatewayConfig
 from ..edge.http.app import HttpEdge, HttpPage, PageContent, PathRouter, Readiness, json_page
 from ..edge.request import Headers, Identify, Pace, Receive, Scope, Send, send_json
@@ -160,7 +161,7 @@ def asgi(
     hosts = [*(settings.allowed_hosts if allowed_hosts is None else allowed_hosts), *_public_host(settings)]
     origins = list(settings.allowed_origins) if allowed_origins is None else allowed_origins
     if identify is None:
-        gateway.callers.enforce(exposed=exposed, open_to_all=open_to_all)
+        gateway.callers.enforce(exposed=exposed, open_to_all=open_to_all, hosts=hosts, endpoint=path)
     knows_callers = identify is not None or gateway.callers.setting.authenticator is not None
     if knows_callers or gateway.caller_keys().keys is not None:
         gateway.serve_many_tenants()
@@ -204,7 +205,10 @@ def asgi(
         pages=pages,
         start=start,
         stop=stop,
-        routes={LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links, strict)},
+        routes={
+            LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links, strict),
+            WELL_KNOWN: gateway.callers.serve_metadata,
+        },
         page_headers=strict,
         readiness=lambda: _readiness(gateway),
     )

@@ -7,17 +7,21 @@ own package: `policy`, `limits`, `audit`; their order in a call is in `guard`.
 import logging
 from pathlib import Path
 
+from .._version import __version__
 from ..audit import AuditLog, open_audit
 from ..catalogue.catalogue import Catalogue
 from ..catalogue.items import KINDS, ItemKind
 from ..catalogue.scope import CatalogueScope, VisibleCatalogue
 from ..config import Config
-from ..guard import Guard, ScopeChallenge, Subject
+from ..guard import CallCounter, Guard, ScopeChallenge, Subject
 from ..kit.events import ChangeEvent
 from ..limits import Limiter
 from ..policy.access import AccessPolicy, Rights
+from ..policy.approvals import Approvals
 from ..state.store import State
 from ..wire.call import Call, Principal
+from ..wire.seal import Sealer
+from ..wire.types import Implementation
 
 logger = logging.getLogger("toolyard.app")
 
@@ -39,7 +43,11 @@ class GatewayPolicy:
         folder: Path | None,
         state: State,
         key: bytes | None,
+        sealer: Sealer,
+        *,
+        grants: CallCounter | None = None,
         challenge: ScopeChallenge | None = None,
+        one_client: bool = False,
     ) -> None:
         self._config = config
         self._catalogue = catalogue
@@ -47,8 +55,18 @@ class GatewayPolicy:
         self._scopes: dict[Rights, CatalogueScope] = {}
         self.access = AccessPolicy(config.access)
         self.audit: AuditLog | None = open_audit(config.audit, folder, key) if config.audit.is_on else None
+        implementation = Implementation(config.gateway.name, __version__, "Toolyard")
+        self.approvals = Approvals(
+            state, sealer, implementation, config.access.confirm_seconds, one_client=one_client
+        )
         self.guard = Guard(
-            access=self.access, limiter=self._limiter(config), audit=self.audit, challenge=challenge
+            access=self.access,
+            limiter=self._limiter(config),
+            approvals=self.approvals,
+            audit=self.audit,
+            grants=grants,
+            challenge=challenge,
+            implementation=implementation,
         )
         self._warn()
 
@@ -98,6 +116,7 @@ class GatewayPolicy:
         old, changed = self.guard.limiter, access is not self.access
         self.access = access
         self.guard.reconfigure(access, limiter)
+        self.approvals.seconds = config.access.confirm_seconds
         if old is not None and old is not limiter:
             await old.close()
         if changed:

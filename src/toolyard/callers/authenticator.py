@@ -1,15 +1,11 @@
 """The authenticator: finds out who makes a request, or refuses it.
 
 Owns the order of the methods, the cache of credentials, the challenges, a trusted proxy's headers, the local
-user, and the brake on guessing. Each kind of token has a `TokenVerifier` elsewhere: API keys in `keys`.
+user, and the brake on guessing. Each kind of token has a `TokenVerifier` elsewhere: API keys in `keys`, those
+of issuers in `tokens` and `introspection`.
 
 Order: a token in `Authorization`, by the first verifier that recognizes it; a trusted proxy's headers; the
 local user. A token that is sent and not valid ends the request: no weaker method is tried after it.
-
-CallerError                    a token was not accepted
-├── InvalidTokenError          401: unknown, expired, revoked, malformed, or of somebody else
-├── InsufficientScopeError     403: valid, without the scopes that are needed
-└── VerifierUnavailableError   503: cannot be checked now
 """
 
 import asyncio
@@ -28,6 +24,12 @@ from ..config.callers import ProxyConfig
 from ..edge.request import Headers, Refused
 from ..wire.call import Principal
 from ..wire.headers import RequestHeaders
+from .errors import (
+    InsufficientScopeError,
+    InvalidTokenError,
+    IssuerUnavailableError,
+    VerifierUnavailableError,
+)
 
 logger = logging.getLogger("toolyard.callers")
 
@@ -49,34 +51,8 @@ _FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip", b"x-forwarded-host
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
-
-
-class CallerError(Exception):
-    """`reason` is for the log; it never has the token in it."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-class InvalidTokenError(CallerError):
-    """`description` is told to the caller, and so is the same for every token that is not ours."""
-
-    def __init__(self, reason: str, description: str = "") -> None:
-        super().__init__(reason)
-        self.description = description
-
-
-class InsufficientScopeError(CallerError):
-    """`scopes`: all that the request needs, those that the token has included."""
-
-    def __init__(self, scopes: Sequence[str]) -> None:
-        super().__init__(f"needs the scopes {' '.join(scopes)}")
-        self.scopes = tuple(scopes)
-
-
-class VerifierUnavailableError(CallerError):
-    pass
+Locate = Callable[[str, str], str]
+"""The URL of an endpoint for a client, from its path and the Host header; tokens of issuers must name it."""
 
 
 class TokenVerifier(Protocol):
@@ -117,8 +93,8 @@ class Challenges:
             parts["error"] = error
         if description:
             parts["error_description"] = description
-        if self._metadata_url is not None:
-            parts["resource_metadata"] = self._metadata_url(resource)
+        if self._metadata_url is not None and (found := self._metadata_url(resource)):
+            parts["resource_metadata"] = found
         if scopes and (error == "insufficient_scope" or self._metadata_url is not None):
             parts["scope"] = " ".join(scopes)
         written = ", ".join(f'{name}="{_quotable(value)}"' for name, value in parts.items())
@@ -150,6 +126,7 @@ class Authenticator:
         required: bool = False,
         is_open: bool = False,
         challenges: Challenges | None = None,
+        locate: Locate | None = None,
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -158,6 +135,7 @@ class Authenticator:
         self._admits_local = is_open or not required
         self._is_open = is_open
         self._challenges = challenges or Challenges()
+        self._locate = locate
         self._clock = clock
         self._brake = _Brake(clock, sleep)
         self._verified: dict[tuple[str, bytes], _Verified] = {}
@@ -174,8 +152,10 @@ class Authenticator:
         if query:
             _check_query(query)
         raw = headers.raw
+        if self._locate is not None:
+            resource = self._locate(resource, raw.get(b"host", b"").decode("latin-1"))
         value = raw.get(b"authorization")
-        if value is None or not self._verifiers:
+        if value is None:
             return self._without_token(headers, peer, resource)
         if len(value) > MAX_CREDENTIAL:
             raise Refused(431, f"The Authorization header is over the limit of {MAX_CREDENTIAL} bytes")
@@ -184,7 +164,14 @@ class Authenticator:
         known = self._verified.get((resource, sha256(value).digest()))
         if known is not None and self._clock() < known.fresh_until:
             return known.principal
-        return await self._with_token(headers, value, peer, resource)
+        scheme, _, rest = value.strip().partition(b" ")
+        if scheme.lower() != b"bearer":
+            # Not even from the proxy: nginx takes $remote_user from a password that it has not checked.
+            message = f"{_HOW}, not {scheme[:20].decode('ascii', 'replace')!r}"
+            raise Refused(401, message, self._challenges.missing(resource))
+        if not self._verifiers:  # then the token is not for us: the proxy's, or of no use
+            return self._without_token(headers, peer, resource)
+        return await self._with_token(value, rest, peer, resource)
 
     async def verify(self, token: str, resource: str) -> Principal:
         """Who has this token, where it did not come in a header. Raises CallerError."""
@@ -193,15 +180,7 @@ class Authenticator:
             raise InvalidTokenError("no verifier recognizes the token")
         return await verifier.verify(token, resource)
 
-    async def _with_token(self, headers: RequestHeaders, value: bytes, peer: str, resource: str) -> Principal:
-        scheme, _, rest = value.strip().partition(b" ")
-        if scheme.lower() != b"bearer":
-            # nginx hands on the password that it has checked itself.
-            proxied = self._proxied(headers, peer)
-            if proxied is not None:
-                return proxied
-            message = f"{_HOW}, not {scheme[:20].decode('ascii', 'replace')!r}"
-            raise Refused(401, message, self._challenges.missing(resource))
+    async def _with_token(self, value: bytes, rest: bytes, peer: str, resource: str) -> Principal:
         token = rest.strip().decode("latin-1")
         if _TOKEN.fullmatch(token) is None:
             raise Refused(400, "The Authorization header must carry one token: 'Bearer TOKEN'")
@@ -222,6 +201,9 @@ class Authenticator:
             self._verified.pop(key, None)
             message = f"The token lacks a scope; needed: {' '.join(error.scopes)}"
             raise Refused(403, message, self._challenges.insufficient(resource, error.scopes)) from None
+        except IssuerUnavailableError as error:  # its verifier has bridged what can be bridged
+            logger.warning("a token cannot be verified: %s", error.reason)
+            raise _unavailable(error.retry_after) from None
         except VerifierUnavailableError as error:
             return self._during_outage(known, error)
         return self._remember(key, known, principal)
@@ -245,8 +227,7 @@ class Authenticator:
             logger.warning("a token cannot be verified again for now: %s", error.reason)
             return known.principal
         logger.error("a token cannot be verified: %s", error.reason)
-        retry = (b"retry-after", b"%d" % RETRY_AFTER_SECONDS)
-        raise Refused(503, "Keys and tokens cannot be checked just now; try again", [retry]) from None
+        raise _unavailable(RETRY_AFTER_SECONDS) from None
 
     # Without a token
 
@@ -272,6 +253,11 @@ class Authenticator:
             if known:
                 self._loopback[peer] = known
         return known and not any(name in headers.raw for name in _FORWARDED)
+
+
+def _unavailable(seconds: int) -> Refused:
+    retry = (b"retry-after", b"%d" % seconds)
+    return Refused(503, "Keys and tokens cannot be checked just now; try again", [retry])
 
 
 _LOCAL = Principal()

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..config.callers import IssuerConfig
 from ..wire.call import CredentialKind, Principal
-from .errors import InsufficientScopeError, InvalidTokenError
+from .errors import InsufficientScopeError, RefusedTokenError
 
 Claims = Mapping[str, Any]
 
@@ -34,16 +34,16 @@ class Validity(Struct, frozen=True):
 
     def check(self, now: float) -> None:
         if now >= self.ends:
-            raise InvalidTokenError("The token has expired")
+            raise RefusedTokenError("The token has expired")
         if now < self.begins:
-            raise InvalidTokenError("The token is not valid yet")
+            raise RefusedTokenError("The token is not valid yet")
 
 
 def validity(claims: Claims, leeway: float) -> Validity:
     """Raises InvalidTokenError if the token has no end, or a time that is none."""
     ends = _time(claims, "exp")
     if ends is None:
-        raise InvalidTokenError("The token has no 'exp': it must expire")
+        raise RefusedTokenError("The token has no 'exp': it must expire")
     starts = [found for name in ("nbf", "iat") if (found := _time(claims, name)) is not None]
     return Validity(max(starts, default=0.0) - leeway, ends + leeway)
 
@@ -53,7 +53,7 @@ def _time(claims: Claims, name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MAX_TIME:
-        raise InvalidTokenError(f"The token's {name!r} is not a time")
+        raise RefusedTokenError(f"The token's {name!r} is not a time")
     return float(value)
 
 
@@ -66,11 +66,11 @@ def audiences(claims: Claims) -> frozenset[str]:
 def check_audience(named: frozenset[str], accepted: frozenset[str]) -> None:
     if not accepted:
         what = "The server does not know its own address, so no token can be for it"
-        raise InvalidTokenError(f"{what}: set 'public_url' of [gateway], or 'audiences' of the issuer")
+        raise RefusedTokenError(f"{what}: set 'public_url' of [gateway], or 'audiences' of the issuer")
     if not named:
-        raise InvalidTokenError("The token has no 'aud': it must name this server")
+        raise RefusedTokenError("The token has no 'aud': it must name this server")
     if not named & accepted:
-        raise InvalidTokenError("The token is for another audience")
+        raise RefusedTokenError("The token is for another audience")
 
 
 @lru_cache(maxsize=256)
@@ -99,14 +99,14 @@ def check_kind(claims: Claims, declared: bool = False) -> None:
     kinds = [claims.get(name) for name in ("typ", "token_use")]
     for kind in kinds:
         if isinstance(kind, str) and kind.lower() not in _ACCESS_TYPES:
-            raise InvalidTokenError(f"This is a token of the type {kind[:40]!r}: send an access token")
+            raise RefusedTokenError(f"This is a token of the type {kind[:40]!r}: send an access token")
     is_access = declared or any(isinstance(kind, str) for kind in kinds)
     if not is_access and any(name in claims for name in _ID_TOKEN_CLAIMS):
-        raise InvalidTokenError("This is an ID token: send an access token")
+        raise RefusedTokenError("This is an ID token: send an access token")
     if "events" in claims:
-        raise InvalidTokenError("This is a token that reports events: send an access token")
+        raise RefusedTokenError("This is a token that reports events: send an access token")
     if "cnf" in claims:
-        raise InvalidTokenError("The token is bound to a key (DPoP or mutual TLS): send a plain bearer token")
+        raise RefusedTokenError("The token is bound to a key (DPoP or mutual TLS): send a plain bearer token")
 
 
 def read_principal(claims: Claims, issuer: IssuerConfig, kind: CredentialKind, credential: str) -> Principal:
@@ -136,7 +136,7 @@ def _subject(claims: Claims, issuer: IssuerConfig, client: str) -> str:
     path = issuer.claims.get("subject", "sub")
     subject = _name(claims, path) or (client if path == "sub" else "")
     if not subject:
-        raise InvalidTokenError(f"The token has no {path!r}, which names its user")
+        raise RefusedTokenError(f"The token has no {path!r}, which names its user")
     return subject
 
 
@@ -146,7 +146,7 @@ def _tenant(claims: Claims, issuer: IssuerConfig) -> str:
     if "tenant" in issuer.claims:
         tenant = _name(claims, issuer.claims["tenant"])
         if not tenant:  # never another tenant in its place
-            raise InvalidTokenError(f"The token has no {issuer.claims['tenant']!r}, which names its tenant")
+            raise RefusedTokenError(f"The token has no {issuer.claims['tenant']!r}, which names its tenant")
         return tenant
     return urlsplit(issuer.issuer).hostname or issuer.issuer
 
@@ -170,7 +170,7 @@ def _name(claims: Claims, path: str) -> str:
     if value is None or value == "":
         return ""
     if not isinstance(value, str) or not _is_usable(value):
-        raise InvalidTokenError(f"The token's {path!r} is not a usable name")
+        raise RefusedTokenError(f"The token's {path!r} is not a usable name")
     return value
 
 
@@ -185,10 +185,10 @@ def _names(claims: Claims, path: str) -> frozenset[str]:
         return frozenset()
     found: Any = value.split() if isinstance(value, str) else value
     if not isinstance(found, list) or len(cast("list[Any]", found)) > MAX_NAMES:
-        raise InvalidTokenError(f"The token's {path!r} is not a list of names, or a very long one")
+        raise RefusedTokenError(f"The token's {path!r} is not a list of names, or a very long one")
     names = cast("list[Any]", found)
     if not all(isinstance(name, str) and _is_usable(name) for name in names):
-        raise InvalidTokenError(f"The token's {path!r} has something that is not a usable name")
+        raise RefusedTokenError(f"The token's {path!r} has something that is not a usable name")
     return frozenset(names)
 
 

@@ -30,7 +30,7 @@ from .claims import (
     read_principal,
     validity,
 )
-from .errors import InvalidTokenError, IssuerUnavailableError
+from .errors import InvalidTokenError, IssuerUnavailableError, RefusedTokenError
 from .issuer_client import IssuerClient
 
 logger = logging.getLogger("toolyard.callers")
@@ -90,13 +90,13 @@ class TokenIntrospector:
 
     async def verify(self, token: str, resource: str) -> Principal:
         if len(token) > MAX_OPAQUE_TOKEN or not token.isascii() or not token.isprintable():
-            raise InvalidTokenError("The token cannot be one of the issuer's")
+            raise RefusedTokenError("The token cannot be one of the issuer's")
         digest = hashlib.sha256(token.encode()).digest()
         answer = self._answers.get(digest)
         if answer is None or self._clock() >= answer.until:
             answer = await self._ask_once(token, digest)
         if answer.principal is None or answer.validity is None:
-            raise InvalidTokenError(answer.reason)
+            raise RefusedTokenError(answer.reason)
         answer.validity.check(self._now())
         check_audience(answer.audiences, accepted_audiences(self._issuer.audiences, resource, self._endpoint))
         check_scopes(answer.principal, self._scopes)
@@ -167,9 +167,9 @@ class TokenIntrospector:
         until = self._clock()
         try:
             if claims.get("active") is not True:
-                raise InvalidTokenError("The token is not active: expired, withdrawn, or not the issuer's")
+                raise RefusedTokenError("The token is not active: expired, withdrawn, or not the issuer's")
             if claims.get("iss", self._issuer.issuer) != self._issuer.issuer:
-                raise InvalidTokenError("The token is of an issuer that is not trusted here")
+                raise RefusedTokenError("The token is of an issuer that is not trusted here")
             check_kind(claims)
             times = validity(claims, self._issuer.leeway)
             principal = read_principal(claims, self._issuer, "introspection", digest.hex()[:16])

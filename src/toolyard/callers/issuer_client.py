@@ -83,7 +83,6 @@ def display_url(url: str) -> str:
     """For messages: without query and user."""
     try:
         parts = urlsplit(url)
-        host = parts.hostname or ""
     except ValueError:
         return "an invalid address"
-    return f"{parts.scheme}://{host}{parts.path}"[:200]
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:200]

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ..config.callers import IssuerConfig
 from ..config.errors import ConfigError
-from .errors import InvalidTokenError, IssuerUnavailableError
+from .errors import IssuerUnavailableError, RefusedTokenError
 from .issuer_client import IssuerClient, display_url, is_secure
 
 logger = logging.getLogger("toolyard.callers")
@@ -145,7 +145,8 @@ class IssuerKeys:
         self._keys: tuple[VerificationKey, ...] = ()
         self._fetched = float("-inf")
         self._tried = float("-inf")
-        self._failure = ""
+        self.failure = ""
+        """Why the last attempt to fetch the keys failed, for operators; empty if it did not."""
         self._key_set_url = issuer.jwks_url
         self._described = float("-inf")
         self._renewal: asyncio.Task[None] | None = None
@@ -166,10 +167,10 @@ class IssuerKeys:
             found = self._matching(kid, algorithm)
         if found:
             return found
-        if self._failure:
+        if self.failure:
             wait = MIN_INTERVAL - (self._clock() - self._tried)
             raise IssuerUnavailableError("The token's issuer cannot be asked for its keys now", wait)
-        raise InvalidTokenError("The token is signed with a key that its issuer does not publish")
+        raise RefusedTokenError("The token is signed with a key that its issuer does not publish")
 
     async def renew(self) -> bool:
         """Fetches the keys, unless that was just tried, and returns whether it was done. Never raises."""
@@ -177,7 +178,7 @@ class IssuerKeys:
         if self._renewal is None:
             return False
         await asyncio.shield(self._renewal)
-        return not self._failure
+        return not self.failure
 
     async def close(self) -> None:
         if self._renewal is not None:
@@ -202,14 +203,14 @@ class IssuerKeys:
             if not keys:
                 raise IssuerUnavailableError("its key set has no key of an allowed algorithm")
         except (IssuerUnavailableError, ValueError) as error:
-            if not self._failure:
+            if not self.failure:
                 logger.warning("the keys of %s cannot be read: %s", self._issuer.issuer, error)
-            self._failure = str(error)
+            self.failure = str(error)
             self._described = float("-inf")  # its keys may have moved
         else:
-            if self._failure:
+            if self.failure:
                 logger.info("the keys of %s can be read again", self._issuer.issuer)
-            self._keys, self._failure, self._fetched = keys, "", self._clock()
+            self._keys, self.failure, self._fetched = keys, "", self._clock()
         finally:
             self._tried = self._clock()
             self._renewal = None

@@ -24,7 +24,7 @@ from ..state.factory import open_state
 from ..state.store import State, StateError, StateUnusableError, kind_of
 from ..wire.call import Principal
 from ..wire.seal import Sealer
-from .authenticator import InvalidTokenError, VerifierUnavailableError
+from .errors import InvalidTokenError, VerifierUnavailableError
 from .names import canonical_name, canonical_user, lookalikes
 
 logger = logging.getLogger("toolyard.callers")
@@ -33,6 +33,7 @@ PREFIX = "ty_"
 PATTERN = r"ty_[0-9a-z]{12}_[0-9A-Za-z]{38}"
 """For scanners that look for secrets in files."""
 _FORM = re.compile(r"ty_([0-9a-z]{12})_([0-9A-Za-z]{32})([0-9A-Za-z]{6})")
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _ID_LENGTH = 12
 _SECRET_LENGTH = 32
@@ -237,7 +238,8 @@ class ApiKeys:
 
     def _note_use(self, id: str, now: float) -> None:
         """In the background, and rarely: no request waits for it."""
-        if now - self._written.get(id, 0.0) < USE_SECONDS:
+        # The absolute difference: a clock that was set back must not silence it for long.
+        if abs(now - self._written.get(id, 0.0)) < USE_SECONDS:
             return
         self._written[id] = now
         task = asyncio.create_task(self._write_use(id, now))
@@ -398,8 +400,14 @@ def _canonical(holder: KeyHolder) -> KeyHolder:
         user=canonical_user(holder.user) if holder.user else "",
         agent=canonical_name(holder.agent, "agent") if holder.agent else "",
         groups=tuple(dict.fromkeys(canonical_name(name, "group") for name in holder.groups)),
-        scopes=tuple(dict.fromkeys(holder.scopes)),
+        scopes=tuple(dict.fromkeys(map(_checked_scope, holder.scopes))),
     )
+
+
+def _checked_scope(scope: str) -> str:
+    if not _SCOPE.fullmatch(scope):
+        raise ApiKeyError(f"{scope[:80]!a} is not a scope", "printable ASCII without blanks and quotes")
+    return scope
 
 
 def _decode(raw: bytes) -> ApiKey:

@@ -1,12 +1,11 @@
-"""The gateway as a resource server of OAuth: its addresses, metadata (RFC 9728) and challenges (RFC 6750).
+"""The gateway as a resource server of OAuth: the addresses of its endpoints, and their metadata (RFC 9728).
 
 Owns which URL an endpoint has for a client, which is also the audience that tokens must name. Accepts no
-token: that is the work of `tokens` and `introspection`.
+token: that is the work of `tokens` and `introspection`. The challenges are in `authenticator`.
 """
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 from urllib.parse import urlsplit
 
 from ..config.callers import AuthConfig
@@ -14,12 +13,12 @@ from ..config.errors import ConfigError
 from ..edge.request import Headers, Receive, Scope, Send, send_empty, send_json
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode, encode_error
-from .errors import CredentialError, InsufficientScopeError, InvalidTokenError, IssuerUnavailableError
 from .issuer_client import LOOPBACK
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-ChallengeError = Literal["", "invalid_request", "invalid_token", "insufficient_scope"]
 
+MAX_URLS = 256
+"""Addresses that are remembered: a client comes with the same one each time."""
 _HOST = re.compile(r"([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
 _SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,199}"
 # Public, and read by clients in browsers of any origin, which may send their protocol version along.
@@ -42,7 +41,7 @@ def check_address(auth: AuthConfig, public_url: str, hosts: Sequence[str], beyon
 
 
 class ProtectedResource:
-    """An ASGI app for the paths that begin with `WELL_KNOWN`, and the challenges that lead there."""
+    """An ASGI app for the paths that begin with `WELL_KNOWN`, to which the challenges lead."""
 
     def __init__(
         self,
@@ -61,6 +60,7 @@ class ProtectedResource:
         ours = {"*", public.netloc.lower(), public.hostname or "", *LOOPBACK, "[::1]"}
         self._hosts = frozenset(host.lower() for host in hosts) - ours
         self._endpoint = endpoint
+        self._urls: dict[tuple[str, str, str], str] = {}
         under = re.escape(endpoint.rstrip("/"))
         self._paths = re.compile(rf"{under}(?:/{_SEGMENT})?/?|/agents/{_SEGMENT}{under}/?")
 
@@ -70,7 +70,15 @@ class ProtectedResource:
         Empty if it cannot be known. A Host that nobody named is not believed: with it a caller could choose
         the audience, and bring a token that was made for somebody else.
         """
-        host = host.lower()
+        key = (path, host, scheme)
+        found = self._urls.get(key)
+        if found is None:
+            found = self._url(path, host.lower(), scheme)
+            if len(self._urls) < MAX_URLS:
+                self._urls[key] = found
+        return found
+
+    def _url(self, path: str, host: str, scheme: str) -> str:
         known = _HOST.fullmatch(host)
         if known and (host in self._hosts or known[1] in self._hosts):
             return f"{self._public_scheme or scheme}://{host}{path}"
@@ -80,37 +88,12 @@ class ProtectedResource:
 
     def metadata_url(self, resource: str) -> str:
         """Where the metadata of a resource are: the well-known part stands before its path."""
+        if not resource:
+            return ""
         if self._public and resource.startswith(f"{self._public}/"):
             return f"{self._public}{WELL_KNOWN}{resource.removeprefix(self._public)}"
         parts = urlsplit(resource)
         return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path}"
-
-    def challenge(
-        self, resource: str, error: ChallengeError = "", scopes: Sequence[str] | None = None
-    ) -> str:
-        """The value of WWW-Authenticate. Without `error`: nothing was sent that could be wrong.
-
-        `scopes` are all that the operation needs; without them, those that every token needs.
-        """
-        wanted = self._scopes if scopes is None else tuple(dict.fromkeys([*self._scopes, *scopes]))
-        parts = [f'error="{error}"'] if error else []
-        if resource and self._servers:
-            parts.append(f'resource_metadata="{self.metadata_url(resource)}"')
-        if wanted:
-            parts.append(f'scope="{" ".join(wanted)}"')
-        return f"Bearer {', '.join(parts)}" if parts else "Bearer"
-
-    def refusal(self, error: CredentialError, resource: str) -> tuple[int, Headers]:
-        """The status and the headers with which a request is refused whose token was not accepted."""
-        match error:
-            case InsufficientScopeError():
-                challenge = self.challenge(resource, "insufficient_scope", error.scopes)
-                return 403, [(b"www-authenticate", challenge.encode("latin-1"))]
-            case IssuerUnavailableError():
-                return 503, [(b"retry-after", b"%d" % error.retry_after)]
-            case InvalidTokenError() | _:
-                challenge = self.challenge(resource, "invalid_token")
-                return 401, [(b"www-authenticate", challenge.encode("latin-1"))]
 
     def metadata(self, resource: str) -> dict[str, object]:
         """RFC 9728. Names no scope unless every token needs it: clients ask for all that they see here."""

@@ -11,7 +11,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -29,7 +29,7 @@ from .claims import (
     read_principal,
     validity,
 )
-from .errors import InvalidTokenError
+from .errors import InvalidTokenError, RefusedTokenError
 from .introspection import TokenIntrospector
 from .issuer_client import IssuerClient, is_secure
 from .key_sets import IssuerKeys, load_algorithms
@@ -41,52 +41,6 @@ RECHECK = 300.0
 _TYPES = ("at+jwt", "application/at+jwt", "jwt", "application/jwt")
 _JWT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _HEADER_STARTS = ("ey", "ew")  # the base64 of `{"`, and of `{` before white space
-
-
-class TokenVerifier(Protocol):
-    """Verifies bearers of one kind."""
-
-    def recognizes(self, token: str) -> bool:
-        """Whether such a token is for this verifier, by its shape."""
-        ...
-
-    async def verify(self, token: str, resource: str) -> Principal:
-        """Raises a CredentialError. `resource` is the absolute URL of the endpoint, empty if not known."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-def token_verifiers(auth: AuthConfig, endpoint: str = "/mcp") -> tuple[TokenVerifier, ...]:
-    """The verifiers of all issuers. Raises ConfigError for issuers that cannot be trusted as configured."""
-    if not auth.issuers:
-        return ()
-    _check(auth.issuers)
-    client = IssuerClient()
-    asked = next((issuer for issuer in auth.issuers if issuer.introspection_url), None)
-    jwts = JwtVerifier(auth.issuers, auth.scopes, client, endpoint)
-    if asked is None:
-        return (jwts,)
-    return (jwts, TokenIntrospector(asked, auth.scopes, client, endpoint))
-
-
-def _check(issuers: tuple[IssuerConfig, ...]) -> None:
-    names = [issuer.issuer for issuer in issuers]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"[[auth.issuers]] has {name!r} twice", "join the two tables")
-    for issuer in issuers:
-        for url in (issuer.issuer, issuer.jwks_url, issuer.introspection_url):
-            if url and not is_secure(url) and not issuer.plain_http:
-                raise ConfigError(
-                    f"[[auth.issuers]] has {url!r}, which anybody on the way could answer",
-                    "use https, or set plain_http = true if the network between is yours",
-                )
-    if sum(1 for issuer in issuers if issuer.introspection_url) > 1:
-        raise ConfigError(
-            "[[auth.issuers]] has 'introspection_url' twice",
-            "an opaque token does not say whose it is, and must not be shown to a stranger: keep one",
-        )
 
 
 class _Header(Struct):
@@ -155,7 +109,7 @@ class JwtVerifier:
 
     async def verify(self, token: str, resource: str) -> Principal:
         if len(token) > MAX_TOKEN:
-            raise InvalidTokenError(f"The token is longer than {MAX_TOKEN} characters")
+            raise RefusedTokenError(f"The token is longer than {MAX_TOKEN} characters")
         digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
         known = self._verified.get(digest)
         if known is not None and self._clock() < known.recheck_at:
@@ -175,6 +129,12 @@ class JwtVerifier:
         self._keep(digest, verified)
         return verified.principal
 
+    async def problems(self) -> dict[str, str]:
+        """For operators: why the keys of an issuer cannot be read, by issuer. Fetches them if need be."""
+        for trusted in self._trusted.values():
+            await trusted.keys.renew()
+        return {name: why for name, trusted in self._trusted.items() if (why := trusted.keys.failure)}
+
     async def close(self) -> None:
         for trusted in self._trusted.values():
             await trusted.keys.close()
@@ -182,7 +142,7 @@ class JwtVerifier:
 
     async def _verify(self, token: str, digest: bytes, resource: str) -> _Verified:
         if not _JWT.fullmatch(token):
-            raise InvalidTokenError("The token is not a JWT")
+            raise RefusedTokenError("The token is not a JWT")
         head, body, signature = token.split(".")
         header = _read_header(_decode(head))
         claims = _read_claims(_decode(body))
@@ -201,7 +161,7 @@ class JwtVerifier:
         name = claims.get("iss")
         trusted = self._trusted.get(name) if isinstance(name, str) else None
         if trusted is None:
-            raise InvalidTokenError("The token is of an issuer that is not trusted here")
+            raise RefusedTokenError("The token is of an issuer that is not trusted here")
         return trusted
 
     async def _check_signature(
@@ -209,7 +169,7 @@ class JwtVerifier:
     ) -> None:
         algorithm = trusted.algorithms.get(header.alg)
         if algorithm is None:
-            raise InvalidTokenError(f"The token's algorithm {header.alg[:20]!r} is not allowed")
+            raise RefusedTokenError(f"The token's algorithm {header.alg[:20]!r} is not allowed")
         keys = await trusted.keys.find(header.kid, header.alg)
         if any(key.verify(algorithm, signed, signature) for key in keys):
             return
@@ -218,7 +178,7 @@ class JwtVerifier:
             keys = await trusted.keys.find(None, header.alg)
             if any(key.verify(algorithm, signed, signature) for key in keys):
                 return
-        raise InvalidTokenError("The token's signature is wrong")
+        raise RefusedTokenError("The token's signature is wrong")
 
     def _check_audience(self, named: frozenset[str], trusted: _Trusted, resource: str) -> None:
         check_audience(named, accepted_audiences(trusted.config.audiences, resource, self._endpoint))
@@ -231,21 +191,25 @@ class JwtVerifier:
 
 
 def _decode(segment: str) -> bytes:
+    """Accepts one spelling of the bytes only: a token in another spelling would pass for another token."""
     try:
-        return base64.b64decode(segment + "=" * (-len(segment) % 4), altchars=b"-_", validate=True)
+        data = base64.b64decode(segment + "=" * (-len(segment) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidTokenError("The token is not a JWT") from None
+        raise RefusedTokenError("The token is not a JWT") from None
+    if base64.urlsafe_b64encode(data).rstrip(b"=") != segment.encode():
+        raise RefusedTokenError("The token is not a JWT")
+    return data
 
 
 def _read_header(data: bytes) -> _Header:
     try:
         header = msgspec.json.decode(data, type=_Header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InvalidTokenError("The token's header cannot be read") from None
+        raise RefusedTokenError("The token's header cannot be read") from None
     if header.crit is not None or header.b64 is not None:
-        raise InvalidTokenError("The token's header asks for an extension ('crit') that is not known here")
+        raise RefusedTokenError("The token's header asks for an extension ('crit') that is not known here")
     if header.typ is not None and header.typ.lower() not in _TYPES:
-        raise InvalidTokenError(f"This is no access token: its type is {header.typ[:40]!r}")
+        raise RefusedTokenError(f"This is no access token: its type is {header.typ[:40]!r}")
     return header
 
 
@@ -253,4 +217,42 @@ def _read_claims(data: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InvalidTokenError("The token's claims cannot be read") from None
+        raise RefusedTokenError("The token's claims cannot be read") from None
+
+
+IssuerVerifier = JwtVerifier | TokenIntrospector
+
+
+def token_verifiers(auth: AuthConfig, endpoint: str = "/mcp") -> tuple[IssuerVerifier, ...]:
+    """The verifiers of all issuers, in the order in which they are asked.
+
+    Raises ConfigError for issuers that cannot be trusted as configured.
+    """
+    if not auth.issuers:
+        return ()
+    _check(auth.issuers)
+    client = IssuerClient()
+    asked = next((issuer for issuer in auth.issuers if issuer.introspection_url), None)
+    jwts = JwtVerifier(auth.issuers, auth.scopes, client, endpoint)
+    if asked is None:
+        return (jwts,)
+    return (jwts, TokenIntrospector(asked, auth.scopes, client, endpoint))
+
+
+def _check(issuers: tuple[IssuerConfig, ...]) -> None:
+    names = [issuer.issuer for issuer in issuers]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"[[auth.issuers]] has {name!r} twice", "join the two tables")
+    for issuer in issuers:
+        for url in (issuer.issuer, issuer.jwks_url, issuer.introspection_url):
+            if url and not is_secure(url) and not issuer.plain_http:
+                raise ConfigError(
+                    f"[[auth.issuers]] has {url!r}, which anybody on the way could answer",
+                    "use https, or set plain_http = true if the network between is yours",
+                )
+    if sum(1 for issuer in issuers if issuer.introspection_url) > 1:
+        raise ConfigError(
+            "[[auth.issuers]] has 'introspection_url' twice",
+            "an opaque token does not say whose it is, and must not be shown to a stranger: keep one",
+        )

@@ -37,6 +37,7 @@ COMMANDS = {
     "access": "commands.access",
     "stats": "commands.stats",
     "audit": "commands.audit",
+    "approvals": "commands.approvals",
     "openapi": "commands.openapi",
     "deploy": "deploy",
     "completion": "commands.completion",

@@ -194,7 +194,10 @@ class HostGuard:
         """The headers that a browser needs for an allowed origin."""
         return [
             (b"access-control-allow-origin", headers.raw[b"origin"]),
-            (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version"),
+            (
+                b"access-control-expose-headers",
+                b"mcp-session-id, mcp-protocol-version, www-authenticate, retry-after",
+            ),
             (b"vary", b"origin"),
         ]
 

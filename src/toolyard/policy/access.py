@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..catalogue.catalogue import CatalogueEntry
-from ..catalogue.items import ItemKind
+from ..catalogue.items import KINDS, ItemKind
 from ..config.callers import AccessConfig
 from ..wire.call import Principal, Right
 from .conditions import Condition, ConditionError, Expression, Verb

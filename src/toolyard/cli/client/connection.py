@@ -140,7 +140,7 @@ def _address(url: str) -> str:
 
 
 def _headers(where: ConnectOptions) -> dict[str, str]:
-    headers = dict(_header(line) for line in where.headers)
+    headers = dict(read_header(line) for line in where.headers)
     if where.key and "authorization" not in {name.lower() for name in headers}:
         from ...callers.keys import MalformedKeyError, check_key
 
@@ -152,7 +152,7 @@ def _headers(where: ConnectOptions) -> dict[str, str]:
     return headers
 
 
-def _header(line: str) -> tuple[str, str]:
+def read_header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not name.strip() or not line.isascii() or not line.isprintable():
         raise CommandError(f"--header {line!r} is not a header", "write it as 'Name: value'")

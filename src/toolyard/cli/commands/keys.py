@@ -92,7 +92,7 @@ def create(
 
     settings = _settings(config)
     _check_agent(settings, agent)
-    end = None if expires is None else time.time() + expires
+    end = _end_of(expires)
     given = {"tenant": tenant} if tenant is not None else {}
     holder = KeyHolder(name=name, user=user, agent=agent, groups=groups, scopes=scopes, **given)
     issued = _run(settings, key_file, lambda keys: keys.create(holder, end))
@@ -166,7 +166,7 @@ def rotate(
     as_json: bool,
 ) -> None:
     """Make a new key in the place of an old one: same name, user, agent and rights."""
-    end = None if expires is None else time.time() + expires
+    end = _end_of(expires)
 
     async def renew(keys: "ApiKeys") -> "IssuedKey":
         return await keys.rotate((await keys.find(name_or_id)).id, overlap, end)
@@ -175,6 +175,12 @@ def rotate(
     _print_issued(issued, as_json)
     if not as_json:
         hint(f"the old key ends {'in ' + _span(overlap) if overlap else 'now'}")
+
+
+def _end_of(life: float | None) -> float | None:
+    if life == 0:
+        raise CommandError("--expires 0 would end the key at once", "as in --expires 90d")
+    return None if life is None else time.time() + life
 
 
 # The store

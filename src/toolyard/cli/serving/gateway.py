@@ -14,6 +14,8 @@ import click
 
 from ..._version import __version__
 from ...wire.call import Identity, Principal
+from ...wire.errors import InvalidRequest
+from ...wire.headers import RequestHeaders
 from ..configuration import loader
 from ..ui.messages import CommandError
 from ..ui.tables import counted
@@ -25,6 +27,7 @@ from .http import (
     listen,
     program_name,
     run_http,
+    warn_of_exposure,
 )
 from .session_key import session_key
 
@@ -78,6 +81,7 @@ def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
         listening.close()
         raise loader.config_error(error) from None
     with listening:
+        warn_of_exposure(settings, config.auth.knows_callers, _KNOW_CALLERS)
         run_http(
             edge, listening, debug, keep_alive=config.gateway.keep_alive, max_idle=config.gateway.max_idle
         )
@@ -92,14 +96,21 @@ def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
     if server is not None and server not in {item.name for item in config.servers}:
         raise CommandError(f"no server {server!r} in {file}", f"it has {_names(config)}")
     key = session_key(None)
-    identity = Identity(_stdio_principal(config, key))
+    principal = _stdio_principal(config, key)
     gateway = loader.make_gateway(config, key, one_client=True)
     start, stop = _config_watcher(gateway, file)
     service = _StdioGateway(gateway, server, start, stop)
-    run(service, service.end, identity)
+    if principal.kind == "key":
+        service.authenticate = gateway.callers.authenticator(config).authenticate
+    run(service, service.end, Identity(principal))
 
 
 API_KEY_VARIABLE = "TOOLYARD_API_KEY"
+
+
+def _environment_headers() -> RequestHeaders:
+    """The key of the environment as a request would bring it."""
+    return RequestHeaders.of([(b"authorization", f"Bearer {os.environ[API_KEY_VARIABLE]}".encode())])
 
 
 def _stdio_principal(config: "Config", key: bytes | None) -> Principal:
@@ -112,7 +123,7 @@ def _stdio_principal(config: "Config", key: bytes | None) -> Principal:
                 f"set {API_KEY_VARIABLE} to a key of `toolyard keys create`",
             )
         return Principal()
-    from ...callers.authenticator import CallerError
+    from ...callers.errors import CallerError
     from ...callers.keys import MalformedKeyError, check_key, open_keys
     from ...config.files import state_folder
     from ...state.store import StateError
@@ -154,13 +165,25 @@ class _StdioGateway:
         self._start = start
         self._stop = stop
         self._started = False
+        self.authenticate: Callable[..., Awaitable[Principal]] | None = None
+        """Asked with every call, where a key was shown: it may be revoked while this process runs."""
 
     async def handle(self, call: Any) -> Any:
         if not self._started:
             self._started = True
             await self._gateway.start()
             await self._start()
+        if self.authenticate is not None:
+            await self._check_key(self.authenticate)
         return await self._view.handle(call)
+
+    async def _check_key(self, authenticate: Callable[..., Awaitable[Principal]]) -> None:
+        from ...edge.request import Refused
+
+        try:
+            await authenticate(_environment_headers(), "", resource="stdio")
+        except Refused as refused:
+            raise InvalidRequest(f"{API_KEY_VARIABLE}: {refused.message}") from None
 
     async def listen(self, call: Any) -> None:
         await self._view.listen(call)

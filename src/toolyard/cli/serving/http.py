@@ -243,17 +243,20 @@ def url_of(host: str, listening: socket.socket, path: str) -> str:
 
 def check_exposure(settings: ServeSettings, knows_callers: bool, *ways: str) -> None:
     """Refuse to serve strangers, unless --open says that it is meant. `ways` to know them are hints."""
-    if not settings.is_exposed:
-        return
-    if not knows_callers and not settings.open_to_all:
+    if settings.is_exposed and not knows_callers and not settings.open_to_all:
         raise CommandError(
             f"other machines reach {settings.host}, and there is no way to know who calls",
             *ways,
             "--open serves everybody who can reach it; --host 127.0.0.1 serves this machine only",
         )
-    if settings.open_to_all:
+
+
+def warn_of_exposure(settings: ServeSettings, knows_callers: bool, *ways: str) -> None:
+    if settings.is_exposed and settings.open_to_all:
         warn("--open: whoever can reach this address can call these tools without a key")
-    if not settings.allowed_hosts:
+    elif settings.public_url and not knows_callers and not settings.open_to_all:
+        warn(f"whoever can reach {settings.public_url} can call these tools without a key", *ways)
+    if settings.is_exposed and not settings.allowed_hosts:
         known = "localhost" if settings.host in WILDCARDS else f"{settings.host!r} and localhost"
         advice = "add --allow-host NAME, or allowed_hosts in the file, for each name that clients use"
         warn(f"requests to host names other than {known} are refused", advice)
@@ -263,18 +266,16 @@ def serve_target(server: "Server", target: str | None, settings: ServeSettings, 
     """Serve one server until interrupted."""
     if settings.key_file is not None or not server.has_own_key:
         server.sealer = Sealer(session_key(settings.key_file), server.name)
-    keys = server.caller_keys
-    check_exposure(
-        settings,
-        keys is not None and keys.required,
-        "put it behind a gateway with [auth]: `toolyard add`, then `toolyard serve`",
-    )
+    knows_callers = server.caller_keys is not None and server.caller_keys.required
+    way = "put it behind a gateway with [auth]: `toolyard add`, then `toolyard serve`"
+    check_exposure(settings, knows_callers, way)
     edge = server.asgi(
         path=settings.path,
         allowed_hosts=[*default_hosts(settings.host), *settings.allowed_hosts],
         allowed_origins=list(settings.allowed_origins),
     )
     with listen(settings.host, settings.port) as listening:
+        warn_of_exposure(settings, knows_callers, way)
         run_http(edge, listening, debug, lambda: _print_banner(server, settings.url(listening), target))
 
 
