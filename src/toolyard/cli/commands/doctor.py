@@ -1,6 +1,6 @@
 """`toolyard doctor`: whether this machine and this installation have what the configuration needs.
 
-Changes nothing and starts no server: it asks stores whether they answer, and looks at programs, packages,
+Writes nothing to this machine and starts no server: it asks stores whether they answer, and looks at programs, packages,
 files, the port, the clock and variables. `toolyard check` looks at the configuration itself.
 """
 
@@ -67,7 +67,7 @@ def command(key_file: Path | None, config: Path | None, as_json: bool, debug: bo
     """Check what the servers of the configuration need from this machine.
 
     Python, extras, programs, the browser, stores, the key, the state folder, the port, the clock and proxies.
-    Changes nothing. Exit status: 0, or 1 if a check failed. Warnings do not count.
+    Writes nothing to this machine. Exit status: 0, or 1 if a check failed. Warnings do not count.
     """
     results = list(_examine(config, key_file))
     failed = sum(one.level == "fail" for one in results)
@@ -492,9 +492,15 @@ async def _ask_audit(config: "Config", folder: Path | None) -> str:
     from ...audit.chain import ChainKey
     from ...audit.log import open_audit_store
 
+    kind = _scheme(config.audit.url)
+    if kind in ("file", "sqlite"):
+        return f"{kind}: made on first use"  # asking would make it
     store = open_audit_store(config.audit, folder, ChainKey(None))
-    await store.close()
-    return _scheme(config.audit.url)
+    try:
+        await store.chains()
+    finally:
+        await store.close()
+    return f"{kind} answers"
 
 
 # The machine
