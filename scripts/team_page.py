@@ -1,4 +1,4 @@
-"""Follows docs/guides/team.md word for word, in a temporary folder on loopback: `python scripts/team_page.py`.
+"""Follows docs/guides/team.md word for word on loopback, in a temporary folder.
 
 Owns how the page is read: blocks `file=NAME` are written, blocks `run` are run in one shell, and what a
 `console run` block shows below a command has to be what it prints (`…` stands for anything). Everything else

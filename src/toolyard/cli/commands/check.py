@@ -94,9 +94,9 @@ def _further_findings(config: "Config", file: Path) -> "Iterator[ConfigFinding]"
     from ...config import ConfigError
     from ...config.diagnosis import ConfigFinding
     from ...config.files import display_path
-    from ...limits.matching import RuleMatcher
-    from ...limits.quotas import Quotas
+    from ...limits import Limiter
     from ...policy.access import AccessPolicy
+    from ...state.memory import MemoryState
     from ..serving.http import is_loopback
 
     name = display_path(file)
@@ -117,7 +117,7 @@ def _further_findings(config: "Config", file: Path) -> "Iterator[ConfigFinding]"
             "add [auth] and keys = true, unless the proxy in front knows callers",
         )
     try:
-        Quotas(config.limits, RuleMatcher(config.access.groups))
+        Limiter(config.limits, MemoryState(), config.access.groups)
     except ConfigError as error:
         yield ConfigFinding("error", f"{name}: [limits]", error.message, error.hint or "")
     try:

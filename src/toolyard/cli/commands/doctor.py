@@ -1,7 +1,7 @@
 """`toolyard doctor`: whether this machine and this installation have what the configuration needs.
 
-Writes nothing to this machine and starts no server: it asks stores whether they answer, and looks at programs, packages,
-files, the port, the clock and variables. `toolyard check` looks at the configuration itself.
+Writes nothing to this machine and starts no server: it asks stores whether they answer, and looks at
+programs, packages, files, the port, the clock and variables. `toolyard check` looks at the configuration.
 """
 
 import asyncio
