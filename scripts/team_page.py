@@ -127,7 +127,7 @@ def follow(store: str, verbose: bool) -> int:
     try:
         with PostgresServer() if store == "postgresql" else RedisServer() as server:
             page = _adapted(PAGE.read_text(), server.url, "file:" if store == "redis" else server.url)
-            return _follow(page, folder, verbose)
+            return follow_text(page, folder, verbose)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -143,7 +143,8 @@ def _adapted(page: str, state: str, audit: str) -> str:
     return page
 
 
-def _follow(page: str, folder: Path, verbose: bool) -> int:
+def follow_text(page: str, folder: Path, verbose: bool = False) -> int:
+    """Do the steps of a page in a folder; PageError if one does not do what the page says."""
     shell, count = Shell(folder), 0
     try:
         for step in steps(page):

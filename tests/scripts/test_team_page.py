@@ -1,5 +1,7 @@
 """docs/guides/team.md does what it says: followed word for word, through nginx, with each store."""
 
+from pathlib import Path
+
 import pytest
 
 from scripts import team_page
@@ -13,10 +15,25 @@ def test_the_page_for_a_team_is_followed_word_for_word(store: str):
     assert team_page.follow(store, verbose=False) > 20
 
 
-def test_output_that_differs_from_the_page_is_noticed():
-    page = "```console run\n$ echo one\ntwo\n```\n"
-    (step,) = team_page.steps(page)
-    assert (step.text, step.expected) == ("echo one", "two\n")
+@needs("nginx")
+@pytest.mark.parametrize(
+    "page",
+    [
+        "```console run\n$ echo one\ntwo\n```\n",
+        "```console run\n$ echo one\n```\n",
+        "```sh run\nfalse\ntrue\n```\n",
+        "```sh run\nexit 0\n```\n",
+    ],
+)
+def test_a_step_that_does_not_do_what_the_page_says_is_noticed(page: str, tmp_path: Path):
+    with pytest.raises(team_page.PageError):
+        team_page.follow_text(page, tmp_path)
+
+
+@needs("nginx")
+def test_steps_share_a_shell_and_an_ellipsis_stands_for_anything(tmp_path: Path):
+    page = "```sh run\nA=b\n```\n```console run\n$ echo x   $A y; cat\nx b …\n$ pwd\n…/…\n```\n"
+    assert team_page.follow_text(page, tmp_path) == 3
 
 
 def test_text_on_the_page_is_not_run():
