@@ -1,7 +1,7 @@
 """`python -m bench.limits`: what limits cost, and whether three replicas give what one would, as tables.
 
 Owns nothing but the measurement: the stores are real ones, started for it, and the replicas are processes.
-CPU is that of one process, the best of several rounds. `--quick` makes a tenth of the calls.
+CPU is that of one process, the best of several rounds; calls a second include the start of the replicas.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.limits.replica import ANA
+from tests.limits.replica import ANA, race
 from tests.stores import PostgresServer, RedisServer
 from toolyard.config.callers import LimitRule, LimitsConfig, PriceRule
 from toolyard.limits import Limiter
@@ -78,14 +78,7 @@ async def replicas(stores: dict[str, str], quick: bool) -> bool:
     for name, url in stores.items():
         shares = [calls // REPLICAS + (number < calls % REPLICAS) for number in range(REPLICAS)]
         began = time.perf_counter()
-        running = [
-            await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tests.limits.replica", url, "calls", str(share), str(limit)),
-                stdout=asyncio.subprocess.PIPE,
-            )
-            for share in shares
-        ]
-        said = [int((await each.communicate())[0]) for each in running]
+        said = await race(url, shares, limit)
         rate = calls / (time.perf_counter() - began)
         exact = exact and sum(said) == limit
         print(f"| {name} | {sum(said):,} | {', '.join(map(str, said))} | {rate:,.0f} |", flush=True)
@@ -94,15 +87,18 @@ async def replicas(stores: dict[str, str], quick: bool) -> bool:
 
 async def main() -> int:
     options = argparse.ArgumentParser(prog="bench.limits")
+    options.add_argument("--replicas", action="store_true", help="only the calls of three processes")
     options.add_argument("--quick", action="store_true", help="a tenth of the calls")
-    quick = options.parse_args().quick
+    chosen = options.parse_args()
+    quick = chosen.quick
     with tempfile.TemporaryDirectory() as folder, RedisServer() as redis, PostgresServer() as postgres:
         stores = {
             "SQLite": f"sqlite://{Path(folder)}/state.db",
             "Redis": redis.url,
             "PostgreSQL": postgres.url,
         }
-        await costs(stores, quick)
+        if not chosen.replicas:
+            await costs(stores, quick)
         return 0 if await replicas(stores, quick) else 1
 
 

@@ -150,8 +150,9 @@ class Guard:
                 notes.refused = True
                 raise self._lacking(principal, decision)
             if decision.verb == "preview":
-                about, annotations = self._implementation, _annotations(target)
-                return preview(forward, subject.server, subject.own, decision.rule, annotations, about)
+                item = None if target.entry is None else target.entry.item
+                about = self._implementation
+                return preview(forward, subject.server, subject.own, decision.rule, item, about)
             if decision.verb == "confirm":
                 agreed = await self._confirm(subject, decision, forward, notes)
                 if isinstance(agreed, Outcome):
@@ -196,7 +197,9 @@ class Guard:
     ) -> Outcome:
         notes.refused = True
         principal = forward.call.caller.principal
-        admission = await limiter.admit(principal, subject.server, subject.own, subject.reads)
+        # A caller chooses the addresses of resources, so they get no counters of their own.
+        tool = subject.own if subject.kind is TOOLS else ""
+        admission = await limiter.admit(principal, subject.server, tool, subject.reads)
         notes.refused = False
         size, failed = 0, True
         try:
@@ -333,20 +336,6 @@ def _completed(server: str, forward: Forward) -> Subject:
     if reference.type == "ref/prompt":
         return Subject(PROMPTS, server, reference.name, None)
     return Subject(RESOURCES, server, reference.uri, None)
-
-
-class _Annotated(Struct):
-    annotations: dict[str, Any] | None = None
-
-
-def _annotations(target: CallTarget) -> dict[str, Any]:
-    """What the server says about its tool."""
-    if target.entry is None:
-        return {}
-    try:
-        return msgspec.json.decode(b"{" + target.entry.item.rest, type=_Annotated).annotations or {}
-    except msgspec.DecodeError:
-        return {}
 
 
 def _who(call: Call) -> dict[str, Any]:

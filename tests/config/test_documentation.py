@@ -23,8 +23,8 @@ from toolyard.config import (
     TelemetryConfig,
     load,
 )
-from toolyard.config.caller_tables import ACCESS, ACCESS_RULE
-from toolyard.config.callers import AccessConfig, AccessRule
+from toolyard.config.caller_tables import ACCESS, ACCESS_RULE, LIMIT_RULE, LIMITS, PRICE
+from toolyard.config.callers import AccessConfig, AccessRule, LimitRule, LimitsConfig, PriceRule
 from toolyard.config.loader import KEYS as TOP
 from toolyard.config.servers import KEYS
 from toolyard.config.tables import GATEWAY, RESULTS, SEARCH, STATE, STORE, TELEMETRY
@@ -49,6 +49,9 @@ def section(heading: str) -> str:
         ("`[telemetry]`", TELEMETRY),
         ("`[access]`", ACCESS),
         ("`[[access.rules]]`", ACCESS_RULE),
+        ("`[limits]`", LIMITS),
+        ("`[[limits.rules]]`", LIMIT_RULE),
+        ("`[[limits.prices]]`", PRICE),
         ("Servers", KEYS),
     ],
 )
@@ -65,6 +68,8 @@ TABLES = {
     TelemetryConfig: TELEMETRY,
     AccessConfig: ACCESS,
     AccessRule: ACCESS_RULE,
+    LimitsConfig: LIMITS,
+    PriceRule: PRICE,
 }
 SERVERS = (ServerConfig, Stdio, Http, InProcess, Composio)
 
@@ -72,6 +77,7 @@ SERVERS = (ServerConfig, Stdio, Http, InProcess, Composio)
 def test_every_field_has_a_key():
     for model, keys in TABLES.items():
         assert [field.name for field in fields(model)] == list(keys)
+    assert {field.name for field in fields(LimitRule)} == set(LIMIT_RULE)
     of_servers = {field.name for model in SERVERS for field in fields(model)}
     assert of_servers - {"name", "where"} == set(KEYS) - {"enabled", "type"}
 
@@ -87,6 +93,7 @@ def test_every_field_has_a_key():
         ("`[telemetry]`", [TelemetryConfig]),
         ("`[access]`", [AccessConfig]),
         ("`[[access.rules]]`", [AccessRule]),
+        ("`[limits]`", [LimitsConfig]),
         ("Servers", SERVERS),
     ],
 )

@@ -98,7 +98,7 @@ async def test_a_refusal_says_which_limit_how_much_and_when_it_is_free_again() -
     ("rule", "text", "wait"),
     [
         (LimitRule(rate=2), "2 calls a second, 2 at once", 1),
-        (LimitRule(rate=1), "a call a second", 1),
+        (LimitRule(rate=1), "a call every 1 s", 1),
         (LimitRule(rate=0.1), "a call every 10 s", 10),
         (LimitRule(calls=1, window=60), "1 call in 60 s", 60),
         (LimitRule(calls_a_month=1000), "1,000 calls a month", 36 * 3600),
@@ -296,3 +296,17 @@ async def test_a_rule_with_a_name_keeps_its_counters_when_it_is_changed() -> Non
     assert await passed(5) == 5
     assert await passed(3) == 0
     assert await passed(7) == 2
+
+
+async def test_calls_under_way_keep_their_slots_when_the_rules_change() -> None:
+    yard = Yard(LimitRule(name="few", concurrent=1))
+    running = await yard.limiter.admit(ANA, "notes", "add")
+    yard.limiter.reconfigure(LimitsConfig(rules=(LimitRule(name="few", concurrent=2),)))
+    second = await yard.limiter.admit(ANA, "notes", "add")
+    await yard.refusal()
+    with pytest.raises(ConfigError):
+        yard.limiter.reconfigure(LimitsConfig(rules=(LimitRule(who=("usr:a",), rate=1),)))
+    await yard.refusal()
+    for each in (running, second):
+        await each.finish(bytes=0, tokens=0, failed=False)
+    assert await yard.calls() == 20

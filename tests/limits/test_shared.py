@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from tests.limits.replica import ANA, LEASE_SECONDS, ONE_AT_A_TIME, calls_in_a_window, passed
+from tests.limits.replica import ANA, LEASE_SECONDS, ONE_AT_A_TIME, calls_in_a_window, passed, race
 from tests.stores import PostgresServer, RedisServer
 from tests.waiting import until
 from toolyard.config.callers import LimitRule, LimitsConfig
@@ -39,11 +39,7 @@ async def admitted(limiter: Limiter) -> bool:
 
 
 async def test_three_replicas_give_what_one_would(shared_url: str, state: State) -> None:
-    command = [sys.executable, "-m", "tests.limits.replica", shared_url, "calls", "400", "300"]
-    replicas = [
-        await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE) for _ in range(3)
-    ]
-    said = [int((await each.communicate())[0]) for each in replicas]
+    said = await race(shared_url, [400, 400, 400], 300)
     assert sum(said) == 300, said
     assert not await admitted(Limiter(calls_in_a_window(300), state, store_seconds=30))
 

@@ -51,6 +51,14 @@ def files() -> tuple[Server, list[str]]:
         return f"deleted {path}, because {why}"
 
     @server.tool
+    async def ask_twice(ctx: Context, path: str) -> str:
+        schema = {"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]}
+        first = (await ctx.elicit("Why?", schema, key="first")).content["why"]
+        second = (await ctx.elicit("Really?", schema, key="second")).content["why"]
+        deleted.append(path)
+        return f"{first}, {second}"
+
+    @server.tool
     async def sum_up_and_delete(ctx: Context, path: str) -> str:
         last = (await ctx.sample("Sum it up", key="sum")).text
         deleted.append(path)

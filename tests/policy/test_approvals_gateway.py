@@ -48,13 +48,18 @@ class Front:
         self.deleted = deleted
         self.asked: list[str] = []
 
-    def client(self, era: Era, *, asks: bool = True, decision: str = "approve") -> Client:
+    def client(self, era: Era, *, asks: bool = True, decision: str = "approve", thread: str = "") -> Client:
         def answer(form: Elicitation) -> ElicitResult:
             self.asked.append(form.message)
             return form.accept(why="old") if form.message == "Why?" else form.accept(decision=decision)
 
         url = f"http://127.0.0.1:{self.yard.client.port}/mcp"
-        return Client(url, era=era, on_elicit=answer if asks else None)
+        return Client(
+            url,
+            era=era,
+            on_elicit=answer if asks else None,
+            headers={"X-Toolyard-Thread": thread} if thread else None,
+        )
 
 
 @asynccontextmanager
@@ -111,6 +116,18 @@ async def test_a_batch_cannot_ask_and_says_so(era: Era) -> None:
         assert "call it alone" in done.text
     assert gateway.asked == []
     assert gateway.deleted == []
+
+
+async def test_a_batch_of_approved_calls_leaves_none_of_them_parked() -> None:
+    """The server asks in turn, which a batch cannot do: it has to hear that no answer will come."""
+    tool, arguments = "mcp__files__ask_and_delete", {"path": "a"}
+    always = "always for this conversation"
+    async with front("legacy") as gateway, gateway.client("modern", decision=always, thread="t") as client:
+        assert "because old" in (await client.call_tool(tool, arguments)).text
+        done = await client.call_tool("call_tools", {"calls": [{"tool": tool, "arguments": arguments}]})
+        assert "call it alone" in done.text
+        assert (await gateway.yard.health())["parked"] == 0
+    assert gateway.deleted == ["a"]
 
 
 @CLIENTS

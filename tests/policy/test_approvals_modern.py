@@ -133,6 +133,19 @@ async def test_a_confirmation_that_comes_late_is_refused(setup: Setup) -> None:
     assert late.deleted == []
 
 
+async def test_a_clock_that_is_set_back_does_not_make_a_confirmation_new(setup: Setup) -> None:
+    clock = [1_000_000.0]
+    jumping = Setup(setup.state, seconds=0.001, now=lambda: clock[0])
+    client = jumping.client(ABLE)
+    asked = await client.call()
+    await client.answer(asked, APPROVE)
+    clock[0] -= 3600
+    for _ in range(3):
+        with pytest.raises(InvalidParams, match="used already"):
+            await client.answer(asked, APPROVE)
+    assert jumping.deleted == ["a"]
+
+
 @pytest.mark.parametrize(
     "answer",
     [{}, {"action": "yes"}, {"action": "accept"}, {"action": "accept", "content": {"decision": "sure"}}, 5],
@@ -167,6 +180,15 @@ async def test_an_upstream_that_asks_in_turn_does_not_cause_a_second_confirmatio
     done = await client.answer(theirs, {"action": "accept", "content": {"why": "old"}}, tool, "why")
     assert text_of(done) == "deleted a, because old"
     assert [approval.by for approval in setup.service.approved] == ["anna", "anna"]
+
+
+async def test_the_upstreams_state_comes_back_to_it_in_every_round(setup: Setup) -> None:
+    client, tool = setup.client(ABLE), "ask_twice"
+    first = await client.answer(await client.call(tool), APPROVE, tool)
+    second = await client.answer(first, {"action": "accept", "content": {"why": "a"}}, tool, "first")
+    done = await client.answer(second, {"action": "accept", "content": {"why": "b"}}, tool, "second")
+    assert text_of(done) == "a, b"
+    assert setup.deleted == ["a"]
 
 
 async def test_the_state_of_a_confirmed_call_is_bound_and_used_once_too(setup: Setup) -> None:
@@ -205,6 +227,19 @@ async def test_always_holds_for_this_tool_principal_and_conversation(setup: Setu
     ):
         assert (await setup.client(ABLE, other).call(path="c"))["resultType"] == "input_required"
     assert setup.deleted == ["a", "b"]
+
+
+async def test_always_covers_the_rounds_of_a_call_with_the_upstreams_own_state(setup: Setup) -> None:
+    client, tool = setup.client(ABLE), "ask_twice"
+    await client.answer(await client.call(tool), ALWAYS, tool)
+    first = await client.call(tool)
+    assert list(first["inputRequests"]) == ["first"]
+    second = await client.answer(first, {"action": "accept", "content": {"why": "a"}}, tool, "first")
+    done = await client.answer(second, {"action": "accept", "content": {"why": "b"}}, tool, "second")
+    assert text_of(done) == "a, b"
+    stranger = Identity(Principal(tenant="acme", subject="bert"), "talk-1")
+    with pytest.raises(InvalidParams, match="not issued by this server"):
+        await setup.client(ABLE, stranger).answer(first, {"action": "accept"}, tool, "first")
 
 
 async def test_always_is_not_offered_without_a_conversation(setup: Setup) -> None:

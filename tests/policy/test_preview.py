@@ -9,17 +9,23 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from tests.policy.confirming import ABOUT, ANNA
+from toolyard.catalogue.items import TOOLS, read_item
 from toolyard.kit.schema.validation import SchemaValidator
 from toolyard.policy.description import preview, shown, who
 from toolyard.results.preview import SHAPED_SCHEMA
 from toolyard.upstream.base import Forward
 from toolyard.wire.call import NO_CHANNEL, SERVER_KEY, Call, Caller, Principal
 
+TOOL = read_item(
+    TOOLS,
+    Raw(b'{"name":"delete","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}'),
+)
+
 
 def described(version: str, arguments: Any) -> Any:
     params = Raw(msgspec.json.encode({"name": "delete", "arguments": arguments}))
     call = Call("tools/call", params, Caller(version, {}, identity=ANNA), NO_CHANNEL, 1)
-    outcome = preview(Forward.of(call), "files", "delete", "look first", {"destructiveHint": True}, ABOUT)
+    outcome = preview(Forward.of(call), "files", "delete", "look first", TOOL, ABOUT)
     assert outcome.kind == "complete"
     assert not outcome.is_error
     assert isinstance(outcome.body, Raw)
@@ -49,6 +55,27 @@ def test_a_preview_says_what_would_be_called_and_why_it_was_not(version: str) ->
         assert result["_meta"][SERVER_KEY]["name"] == "yard"
     else:
         assert "resultType" not in result
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
+@pytest.mark.parametrize(
+    ("method", "params", "path"),
+    [
+        ("prompts/get", {"name": "x", "arguments": {"a": "1"}}, ("messages", 0, "content", "text")),
+        ("resources/read", {"uri": "x"}, ("contents", 0, "text")),
+    ],
+)
+def test_prompts_and_resources_are_described_in_their_own_form(
+    version: str, method: str, params: Any, path: Any
+) -> None:
+    call = Call(method, Raw(msgspec.json.encode(params)), Caller(version, {}), NO_CHANNEL, 1)
+    outcome = preview(Forward.of(call), "files", "x", "look first", None, ABOUT)
+    assert isinstance(outcome.body, Raw)
+    found = msgspec.json.decode(outcome.body)
+    for step in path:
+        found = found[step]
+    assert found.startswith("Not called: rule 'look first'")
+    assert (b'"resultType":"complete"' in bytes(outcome.body)) is (version == "2026-07-28")
 
 
 def test_its_structured_content_fits_the_output_schemas_that_the_gateway_lists() -> None:

@@ -1,6 +1,7 @@
 """Counters: windows, buckets and slots, the same in all four stores, and exact however many ask at once."""
 
 import asyncio
+import random
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from toolyard.state.store import (
     DAY,
     RateSpend,
     SlotSpend,
+    Spend,
     SpendResult,
     StateEntryError,
     StateFullError,
@@ -24,7 +26,7 @@ from toolyard.state.store import (
 )
 
 YEAR = 365 * DAY
-LONG = 1000 * YEAR
+LONG = 100 * YEAR
 """A window that does not end while a test runs."""
 
 
@@ -147,6 +149,30 @@ async def test_many_at_once_get_exactly_what_there_is(state: State, mine: str) -
     assert used == {"a": 30, "b": 30, "c": 0}
 
 
+@pytest.mark.parametrize("seed", range(3))
+async def test_every_store_decides_as_memory_does(state: State, mine: str, seed: int) -> None:
+    """Nothing ends while it runs, so the clocks of the stores do not matter."""
+    memory, chance = MemoryState(), random.Random(seed)
+    leases = [f"lease-{number}" for number in range(6)]
+    for step in range(80):
+        entries: list[Spend] = []
+        for key in chance.sample("abcdef", chance.randint(1, 4)):
+            if key in "ab":
+                amount, ceiling = chance.randint(-5, 20), chance.choice([None, 0, 40, 100])
+                entries.append(WindowSpend(mine + key, amount, ceiling, LONG))
+            elif key in "cd":
+                entries.append(RateSpend(mine + key, 1e-6, chance.choice([5, 20])))
+            else:
+                some = tuple(chance.sample(leases, chance.randint(1, 3)))
+                ceiling, ttl = chance.choice([None, 3, 4]), chance.choice([0.0, 0.0, 6000.0])
+                entries.append(SlotSpend(mine + key, some, ceiling, ttl))
+        expected, got = await memory.spend(entries), await state.spend(entries)
+        told = f"step {step}: {entries}"
+        assert [each.position for each in got.refused] == [each.position for each in expected.refused], told
+        used = [(each.key, each.used) for each in (await memory.counters(mine)).counters]
+        assert [(each.key, each.used) for each in (await state.counters(mine)).counters] == used, told
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "redis", "postgres"])
 async def test_three_processes_get_exactly_what_there_is(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path, mine: str
@@ -160,6 +186,16 @@ async def test_three_processes_get_exactly_what_there_is(
     ]
     said = [(await each.communicate())[0] for each in running]
     assert sum(map(int, said)) == 300
+
+
+async def test_amounts_that_make_no_sense_break_no_store(state: State, mine: str) -> None:
+    slow = RateSpend(f"{mine}slow", 1e-300, 10**12)
+    fast = RateSpend(f"{mine}fast", 1e300, 1)
+    endless = WindowSpend(f"{mine}endless", 1, 2**53, 1e300)
+    short = WindowSpend(f"{mine}short", 1, 2**53, 1e-300)
+    for entries in ([slow], [fast, endless], [short]):
+        assert not (await state.spend(entries)).refused
+    assert (await state.spend([slow])).refused[0].wait <= LONG
 
 
 def test_a_key_has_the_limits_of_every_key() -> None:

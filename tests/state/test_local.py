@@ -7,6 +7,7 @@ import stat
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import toolyard
@@ -122,10 +123,13 @@ def test_an_invalid_url_is_refused_with_examples_of_valid_ones(url: str, told: s
 
 
 @pytest.mark.parametrize("url", ["redis://:secret@host/0", "postgresql://u:secret@host/x"])
-async def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it(url: str) -> None:
-    # Without site-packages there is nothing but the standard library and us.
+async def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it(
+    url: str, tmp_path: Path
+) -> None:
+    # Without site-packages there is nothing but the standard library, us, and what we cannot be without.
+    (tmp_path / "msgspec").symlink_to(Path(msgspec.__file__).parent)
     code = (
-        f"import sys; sys.path.insert(0, {str(Path(toolyard.__file__).parent.parent)!r})\n"
+        f"import sys; sys.path[:0] = [{str(Path(toolyard.__file__).parent.parent)!r}, {str(tmp_path)!r}]\n"
         "from toolyard.state import StateError, open_state\n"
         f"try: open_state({url!r}, None)\n"
         "except StateError as error: print(error)\n"

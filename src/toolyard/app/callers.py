@@ -7,7 +7,13 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..callers.authenticator import Authenticator, Challenges, TokenVerifier
+from ..callers.authenticator import (
+    Authenticator,
+    Challenges,
+    InsufficientScope,
+    TokenVerifier,
+    requested_resource,
+)
 from ..callers.keys import ApiKeys, open_keys
 from ..callers.resource import ProtectedResource, check_address
 from ..callers.tokens import IssuerVerifier, token_verifiers
@@ -15,6 +21,8 @@ from ..config import Config, ConfigError
 from ..config.callers import AuthConfig
 from ..edge.request import AuthenticatorSetting, Receive, Scope, Send
 from ..state.store import State
+from ..wire.call import Principal
+from ..wire.errors import McpError
 from ..wire.seal import Sealer
 
 logger = logging.getLogger("toolyard.app")
@@ -97,6 +105,13 @@ class GatewayCallers:
         issuers = token_verifiers(config.auth, self._endpoint)
         self._issuers += issuers
         return [*([self.keys(config)] if config.auth.keys else []), *issuers]
+
+    def lacking_scopes(self, principal: Principal, scopes: tuple[str, ...]) -> McpError:
+        """The error for a call that needs these scopes; it also names those that every token needs."""
+        auth = self._config.auth
+        needed = tuple(dict.fromkeys((*auth.scopes, *scopes)))
+        challenges = Challenges(self._resource.metadata_url if auth.issuers else None, needed)
+        return InsufficientScope(needed, challenges.insufficient(requested_resource.get(), needed))
 
     async def serve_metadata(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers with the metadata of OAuth, as the configuration is now."""

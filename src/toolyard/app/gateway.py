@@ -77,7 +77,14 @@ class Gateway:
         )
         self.policy = (
             GatewayPolicy(
-                config, self.catalogue, folder, self.storage.state, key, self.sealer, one_client=one_client
+                config,
+                self.catalogue,
+                folder,
+                self.storage.state,
+                key,
+                self.sealer,
+                challenge=self.callers.lacking_scopes,
+                one_client=one_client,
             )
             if is_guarded(config)
             else None

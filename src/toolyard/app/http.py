@@ -21,12 +21,13 @@ from ..artifacts.store import (
 )
 from ..callers.resource import WELL_KNOWN
 from ..config import GatewayConfig
-from ..edge.http.app import HttpEdge, HttpPage, PageContent, PathRouter, Readiness, json_page
+from ..edge.http.app import App, HttpEdge, HttpPage, PageContent, PathRouter, Readiness, json_page
 from ..edge.request import Headers, Identify, Pace, Receive, Scope, Send, send_json
 from ..telemetry.metrics import CONTENT_TYPE
 from ..wire.call import Service
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode_error
+from .approvals import APPROVALS_PATH, ApprovalsApi, Approver, approver_of
 from .gateway import Gateway
 
 logger = logging.getLogger("toolyard.app")
@@ -176,6 +177,7 @@ def asgi(
             identify=identify,
             callers=gateway.callers.setting,
             exists_for=None if name is None else gateway.sees(name),
+            shows_pages_to=None if gateway.policy is None else gateway.policy.is_unrestricted,
             main_path=path,
             keys=gateway.caller_keys(name),
             max_body=max_body,
@@ -197,18 +199,26 @@ def asgi(
     metrics = gateway.metrics
     if metrics is not None:
         pages["/metrics"] = HttpPage(lambda: PageContent(CONTENT_TYPE, metrics.render()))
+    main = edge(gateway.view(), path)
+    routes: dict[str, App] = {
+        LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links, strict),
+        WELL_KNOWN: gateway.callers.serve_metadata,
+    }
+    if gateway.policy is not None:
+
+        async def authorize(scope: Scope, receive: Receive) -> Approver:
+            return approver_of(await main.principal_of(scope, receive))
+
+        routes[APPROVALS_PATH] = ApprovalsApi(gateway.policy.approvals.pending, authorize)
     return PathRouter(
         path,
-        edge(gateway.view(), path),
+        main,
         names=lambda: gateway.servers,
         open=lambda name, at: edge(gateway.bare(name), at, name),
         pages=pages,
         start=start,
         stop=stop,
-        routes={
-            LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links, strict),
-            WELL_KNOWN: gateway.callers.serve_metadata,
-        },
+        routes=routes,
         page_headers=strict,
         readiness=lambda: _readiness(gateway),
     )

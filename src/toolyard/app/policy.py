@@ -89,6 +89,10 @@ class GatewayPolicy:
             scope = self._scopes[rights] = CatalogueScope(self._catalogue, rights)
         return scope
 
+    def is_unrestricted(self, principal: Principal) -> bool:
+        """Whether nothing is hidden from a principal, as from the local user: it may see whole pages."""
+        return self.access.rights(principal).everything or principal.kind == "local"
+
     async def on_unknown(self, call: Call, kind: ItemKind, name: str) -> None:
         """Record that a caller asked for a name that leads nowhere, or nowhere for this caller."""
         entry = self._catalogue.find(kind, name)
@@ -111,7 +115,10 @@ class GatewayPolicy:
         if before.access != config.access:
             access = AccessPolicy(config.access)
         if before.limits != config.limits or before.access.groups != config.access.groups:
-            limiter = self._limiter(config)
+            if limiter is not None and config.limits.rules:
+                limiter.reconfigure(config.limits, config.access.groups)  # calls under way keep their slots
+            else:
+                limiter = self._limiter(config)
         self._config = config
         old, changed = self.guard.limiter, access is not self.access
         self.access = access

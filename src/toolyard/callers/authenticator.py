@@ -13,6 +13,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Protocol
@@ -23,6 +24,7 @@ from msgspec import Struct
 from ..config.callers import ProxyConfig
 from ..edge.request import Headers, Refused
 from ..wire.call import Principal
+from ..wire.errors import McpError
 from ..wire.headers import RequestHeaders
 from .errors import (
     InsufficientScopeError,
@@ -65,6 +67,32 @@ class TokenVerifier(Protocol):
     async def verify(self, token: str, resource: str) -> Principal:
         """Who has it. Raises CallerError. Called again every few seconds while the token is used."""
         ...
+
+
+requested_resource: ContextVar[str] = ContextVar("toolyard_requested_resource", default="")
+"""The URL of the endpoint that the current request came to, where tokens are for one."""
+
+INSUFFICIENT_SCOPE = -32031
+
+
+class InsufficientScope(McpError):
+    """A tool needs scopes that the caller's token lacks; the challenge names all of them."""
+
+    def __init__(self, scopes: Sequence[str], challenge: Headers) -> None:
+        super().__init__(
+            INSUFFICIENT_SCOPE,
+            f"The token lacks a scope: this needs {' '.join(scopes)}",
+            {"scopes": list(scopes)},
+        )
+        self._challenge = challenge
+
+    @property
+    def http_status(self) -> int:
+        return 403
+
+    @property
+    def http_headers(self) -> Headers:
+        return self._challenge
 
 
 class Challenges:
@@ -154,6 +182,7 @@ class Authenticator:
         raw = headers.raw
         if self._locate is not None:
             resource = self._locate(resource, raw.get(b"host", b"").decode("latin-1"))
+            requested_resource.set(resource)
         value = raw.get(b"authorization")
         if value is None:
             return self._without_token(headers, peer, resource)

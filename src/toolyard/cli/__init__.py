@@ -36,6 +36,7 @@ COMMANDS = {
     "keys": "commands.keys",
     "access": "commands.access",
     "stats": "commands.stats",
+    "usage": "commands.usage",
     "audit": "commands.audit",
     "approvals": "commands.approvals",
     "openapi": "commands.openapi",

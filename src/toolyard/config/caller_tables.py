@@ -177,6 +177,7 @@ _LIMIT_RULE: dict[str, Reader] = {
     **_AMOUNTS,
 }
 _PRICE: dict[str, Reader] = {"tools": names, "call": amount, "million_tokens": amount}
+LIMITS, LIMIT_RULE, PRICE = tuple(_LIMITS), tuple(_LIMIT_RULE), tuple(_PRICE)
 
 
 def limits(data: Mapping[str, Any], file: Path) -> LimitsConfig:

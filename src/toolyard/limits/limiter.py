@@ -21,7 +21,7 @@ from ..state.store import MAX_TTL, RateSpend, SlotSpend, Spend, SpendResult, Win
 from ..wire.call import Principal
 from .errors import LimitExceededError, LimitsUnavailableError
 from .matching import RuleMatcher
-from .quotas import MICRO, Quota, Quotas, Scope, Unit, scope_of
+from .table import MICRO, MOST, Limit, LimitScope, LimitTable, Unit, scope_of
 
 logger = logging.getLogger("toolyard.limits")
 
@@ -45,15 +45,10 @@ class _Plan(Struct, frozen=True):
     """Key and ceiling."""
     bookings: tuple[tuple[Unit, str, float | Literal["month"]], ...]
     """What is known only at the end: unit, key and period of the counter."""
-    quotas: tuple[tuple[Quota, Scope], ...]
+    limits: tuple[tuple[Limit, LimitScope], ...]
     """Of the entries, then of the slots."""
     call_cost: int
     token_cost: float
-
-    @property
-    def has_end(self) -> bool:
-        """Whether there is anything to do when the call is over."""
-        return bool(self.slots or self.bookings)
 
 
 class Admission:
@@ -91,9 +86,9 @@ class Limiter:
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         """`groups` are those of `[access]`."""
-        self._quotas = Quotas(config, RuleMatcher(groups or {}))
+        self._plans: dict[tuple[Principal, str, str, bool | None], _Plan | None] = {}
+        self.reconfigure(config, groups)
         self._state = state
-        self._is_open = config.unavailable == "open"
         self._store_seconds = store_seconds
         self._retry_seconds = retry_seconds
         self._retry_at: float | None = None
@@ -109,7 +104,15 @@ class Limiter:
         self._renewal: asyncio.Task[None] | None = None
         self._renewing = asyncio.Lock()
         self._releases: set[asyncio.Task[None]] = set()
-        self._plans: dict[tuple[Principal, str, str, bool | None], _Plan | None] = {}
+
+    def reconfigure(self, config: LimitsConfig, groups: Mapping[str, Sequence[str]] | None = None) -> None:
+        """Take over changed rules. Calls under way keep their slots and are booked by the old ones.
+
+        Raises ConfigError for rules that cannot be, and changes nothing then.
+        """
+        self._table = LimitTable(config, RuleMatcher(groups or {}))
+        self._is_open = config.unavailable == "open"
+        self._plans.clear()
 
     async def admit(
         self, principal: Principal, server: str, tool: str, reads: bool | None = None
@@ -136,7 +139,7 @@ class Limiter:
 
     async def finish(self, plan: _Plan, lease: str, bytes: int, tokens: int, failed: bool) -> None:
         """For `Admission.finish`."""
-        cost = -plan.call_cost if failed else round(tokens * plan.token_cost)
+        cost = -plan.call_cost if failed else round(min(MOST, tokens * plan.token_cost))
         amounts: dict[str, int] = {"bytes": bytes, "tokens": tokens, "cost": cost}
         entries: list[Spend] = [
             WindowSpend(key, amounts[unit], None, period)
@@ -241,38 +244,38 @@ class Limiter:
 
     def _make_plan(self, subject: tuple[Principal, str, str, bool | None]) -> _Plan | None:
         principal, server, tool, reads = subject
-        price = self._quotas.price_of(server, tool, reads)
-        call_cost = 0 if price is None else math.ceil(price.call * MICRO)
+        price = self._table.price_of(server, tool, reads)
+        call_cost = 0 if price is None else min(MOST, math.ceil(price.call * MICRO))
         # A price for a million tokens is as many millionths for one.
         token_cost = 0.0 if price is None else price.million_tokens
-        entries: list[tuple[Spend, Quota, Scope]] = []
-        slots: list[tuple[str, Quota, Scope]] = []
+        entries: list[tuple[Spend, Limit, LimitScope]] = []
+        slots: list[tuple[str, Limit, LimitScope]] = []
         bookings: list[tuple[Unit, str, float | Literal["month"]]] = []
-        for quota in self._quotas.of(*subject):
-            scope = scope_of(quota.rule.per, principal, server, tool)
-            key = quota.key(scope.key)
-            if quota.measure == "concurrent":
-                slots.append((key, quota, scope))
+        for limit in self._table.of(*subject):
+            scope = scope_of(limit.rule.per, principal, server, tool)
+            key = limit.key(scope.key)
+            if limit.measure == "concurrent":
+                slots.append((key, limit, scope))
                 continue
-            if quota.measure == "rate":
-                spend = RateSpend(key, quota.rule.rate, quota.ceiling)
+            if limit.measure == "rate":
+                spend = RateSpend(key, limit.rule.rate, limit.ceiling)
             else:
-                amount = 1 if quota.unit == "calls" else call_cost if quota.unit == "cost" else 0
-                spend = WindowSpend(key, amount, quota.ceiling, quota.period)
-                if quota.unit != "calls":
-                    bookings.append((quota.unit, key, quota.period))
-            entries.append((spend, quota, scope))
+                amount = 1 if limit.unit == "calls" else call_cost if limit.unit == "cost" else 0
+                spend = WindowSpend(key, amount, limit.ceiling, limit.period)
+                if limit.unit != "calls":
+                    bookings.append((limit.unit, key, limit.period))
+            entries.append((spend, limit, scope))
         plan = _Plan(
             tuple(spend for spend, _, _ in entries),
-            tuple((key, quota.ceiling) for key, quota, _ in slots),
+            tuple((key, limit.ceiling) for key, limit, _ in slots),
             tuple(bookings),
-            tuple((quota, scope) for _, quota, scope in (*entries, *slots)),
+            tuple((limit, scope) for _, limit, scope in (*entries, *slots)),
             call_cost,
             token_cost,
         )
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
-        kept = self._plans[subject] = plan if plan.quotas else None
+        kept = self._plans[subject] = plan if plan.limits else None
         return kept
 
 
@@ -292,7 +295,7 @@ def _grouped(held: Mapping[str, tuple[tuple[str, int], ...]], ttl: float) -> lis
 def _refusal(plan: _Plan, result: SpendResult) -> LimitExceededError:
     """Of several limits, the one that takes longest."""
     worst = max(result.refused, key=lambda refused: refused.wait)
-    quota, scope = plan.quotas[worst.position]
-    if quota.measure == "concurrent":
-        return LimitExceededError(quota.rule.name, quota.text, scope.text, SLOT_SECONDS)
-    return LimitExceededError(quota.rule.name, quota.text, scope.text, worst.wait, worst.free_at)
+    limit, scope = plan.limits[worst.position]
+    if limit.measure == "concurrent":
+        return LimitExceededError(limit.rule.name, limit.text, scope.text, SLOT_SECONDS)
+    return LimitExceededError(limit.rule.name, limit.text, scope.text, worst.wait, worst.free_at)

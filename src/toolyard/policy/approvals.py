@@ -4,9 +4,10 @@ Three ways, in this order: it was approved for the whole conversation before; th
 the legacy era on the call's stream, in the modern one by ending the call as `input_required`); or the call
 waits in the state store until somebody decides (`pending`). A call that nobody decides is refused.
 
-In the modern era every `requestState` of such a call is ours: it is signed, bound to the principal, the
-tool and the arguments, has an end, and works once. If the upstream asks for input in turn, its own state
-travels inside ours, so that the confirmation is not asked for again.
+In the modern era a confirmation travels in `requestState`: it is signed, bound to the principal, the tool
+and the arguments, has an end, and works once. If the upstream asks for input in turn, its own state travels
+inside ours, so that the confirmation is not asked for again. What was approved for the conversation needs
+none of that: the next round is approved like this one.
 
 ConfirmationError            the call was not made
 ├── RefusedByUserError       a person said no, or the client could not ask
@@ -36,7 +37,7 @@ from ..wire.messages import decode_params, encode
 from ..wire.seal import BrokenSeal, Sealer, digest
 from ..wire.types import Implementation, InputRequiredResult
 from .description import CallDescription, as_text, describe, own_outcome
-from .pending import ConversationTool, PendingApproval, PendingApprovals, TooManyWaitingError
+from .pending import ConversationTool, PendingApproval, PendingApprovals, TooManyPendingError
 
 logger = logging.getLogger("toolyard.policy")
 
@@ -45,6 +46,8 @@ CONFIRM_SECONDS = 300.0
 ALWAYS_SECONDS = 8 * 3600.0
 ROUNDS_SECONDS = 3600.0
 """How long a confirmed call may go on asking for input."""
+SKEW_SECONDS = 86_400.0
+"""How much longer than a confirmation its use is remembered: clocks differ, and may be set back."""
 PROGRESS_SECONDS = 5.0
 KEY = "approval"
 """Of our question among `inputRequests`."""
@@ -159,11 +162,15 @@ class Approvals:
         """Have a call confirmed. An `Outcome` is the question, for the client; raises ConfirmationError."""
         question = self._question(forward, server, tool, rule)
         is_modern = forward.call.caller.era == "modern"
-        if is_modern and "requestState" in forward.params:
-            return await self._resume(question)
+        state = forward.params.get("requestState") if is_modern else None
+        confirmation = None if state is None else self._open(question, state)
+        if confirmation is not None:
+            return await self._resume(question, confirmation)
         by = await self._approved_before(question)
         if by is not None:
-            return self._approval(question, by, "conversation", forward)
+            return Approval(by, "conversation", forward, _unchanged)
+        if state is not None:
+            raise InvalidParams("requestState was not issued by this server, or was altered")
         if _can_be_asked(forward.call.caller):
             return self._input_required(question) if is_modern else await self._elicit(question)
         return await self._wait(question)
@@ -240,11 +247,10 @@ class Approvals:
         )
         return Outcome.of(encode(result), "input_required")
 
-    async def _resume(self, question: _Question) -> Approval | Outcome:
+    async def _resume(self, question: _Question, confirmation: _Confirmation) -> Approval | Outcome:
         """A modern client came back: with an answer to us, or to the upstream's own question."""
         params = question.forward.params
-        confirmation = self._open(question, params["requestState"])
-        if confirmation.expires < self._now():
+        if confirmation.expires <= self._now():
             raise self._late(question)
         if confirmation.by is not None:
             await self._use(question, confirmation)
@@ -282,7 +288,7 @@ class Approvals:
             )
         except StateError as error:
             raise _unavailable(question, error) from None
-        except TooManyWaitingError as error:
+        except TooManyPendingError as error:
             raise ApprovalUnavailableError(question.call, f"{error}; try again later") from None
         if verdict is None:
             raise self._late(question)
@@ -339,12 +345,13 @@ class Approvals:
         )
         return self._sealer.seal(msgspec.json.encode(confirmation), _PURPOSE)
 
-    def _open(self, question: _Question, state: Raw) -> _Confirmation:
+    def _open(self, question: _Question, state: Raw) -> _Confirmation | None:
+        """None if the state is not ours: an upstream's own, or an altered one."""
         try:
             opened = self._sealer.open(decode_params(state, str), _PURPOSE)
             confirmation = msgspec.json.decode(opened, type=_Confirmation)
         except (BrokenSeal, msgspec.DecodeError):
-            raise InvalidParams("requestState was not issued by this server, or was altered") from None
+            return None
         mine = (question.principal.binding, question.fingerprint)
         if (confirmation.principal, confirmation.request) != mine:
             raise InvalidParams("requestState belongs to another request")
@@ -353,7 +360,8 @@ class Approvals:
     async def _use(self, question: _Question, confirmation: _Confirmation) -> None:
         """One confirmation is for one call, however often it is sent and to whichever replica."""
         try:
-            is_first = await self.pending.use(confirmation.id, confirmation.expires - self._now())
+            left = confirmation.expires - self._now()
+            is_first = await self.pending.use(confirmation.id, left + SKEW_SECONDS)
         except StateError as error:
             raise _unavailable(question, error) from None
         if not is_first:
@@ -382,6 +390,10 @@ class _Announcer:
         # Small steps: progress has to grow, and the tool's own begins when the call is made.
         progress: dict[str, Any] = {"progressToken": token, "progress": self._count / 10_000}
         await self._call.channel.notify("notifications/progress", {**progress, "message": message})
+
+
+def _unchanged(outcome: Outcome) -> Outcome:
+    return outcome
 
 
 def _can_be_asked(caller: Caller) -> bool:

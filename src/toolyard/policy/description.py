@@ -9,15 +9,26 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
+import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.json import format as indented
 
+from ..catalogue.items import UpstreamItem
 from ..telemetry.redaction import redact_field
 from ..upstream.base import Forward, Outcome
 from ..wire.call import SERVER_KEY, Caller, Principal
 from ..wire.errors import InvalidParams
 from ..wire.messages import encode
-from ..wire.types import CallToolResult, Implementation, Text
+from ..wire.types import (
+    CallToolResult,
+    GetPromptResult,
+    Implementation,
+    Message,
+    ReadResourceResult,
+    Result,
+    Text,
+    TextContents,
+)
 
 MAX_TEXT = 200
 MAX_ITEMS = 20
@@ -150,22 +161,32 @@ def as_text(arguments: Any) -> str:
 def preview(
     forward: Forward,
     server: str,
-    tool: str,
+    name: str,
     rule: str,
-    annotations: Mapping[str, Any],
+    item: UpstreamItem | None,
     implementation: Implementation,
 ) -> Outcome:
-    """The answer to a call that is described and not made."""
-    call = describe(forward, server, tool, rule)
+    """The answer to a call that is described and not made; also to a request for a prompt or a resource."""
+    call = describe(forward, server, name, rule)
+    annotations = {} if item is None else _annotations(item)
     lines = [
-        f"Not called: rule {rule!r} wants calls of {tool!r} of the server {server!r} to be described only.",
+        f"Not called: rule {rule!r} wants calls of {name!r} of the server {server!r} to be described only.",
         f"It would be called with these arguments:\n{as_text(call.arguments)}",
     ]
     if annotations:
-        lines.append(f"The server says about the tool: {encode(annotations).decode()}")
+        lines.append(f"The server says about it: {encode(annotations).decode()}")
+    text = "\n\n".join(lines)
+    caller = forward.call.caller
+    if forward.method == "prompts/get":
+        return own_outcome(caller, GetPromptResult(messages=[Message("user", Text(text))]), implementation)
+    if forward.method == "resources/read":
+        contents = ReadResourceResult(contents=[TextContents(name, text, "text/plain")])
+        if caller.era == "modern":
+            contents.ttl_ms, contents.cache_scope = 0, "private"
+        return own_outcome(caller, contents, implementation)
     structured = {
         # An output schema that the gateway lists admits any object with these two.
-        "tool_name": tool,
+        "tool_name": name,
         "truncated": False,
         "preview": True,
         "server": server,
@@ -173,14 +194,27 @@ def preview(
         "arguments": call.arguments,
         "annotations": annotations,
     }
-    result = CallToolResult(content=[Text("\n\n".join(lines))], structured_content=Raw(encode(structured)))
-    return own_outcome(forward.call.caller, result, implementation)
+    result = CallToolResult(content=[Text(text)], structured_content=Raw(encode(structured)))
+    return own_outcome(caller, result, implementation)
 
 
-def own_outcome(caller: Caller, result: CallToolResult, implementation: Implementation) -> Outcome:
+def _annotations(item: UpstreamItem) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(b"{" + item.rest, type=_Annotated).annotations
+    except msgspec.DecodeError:
+        return {}
+    return {} if found is None else cast(dict[str, Any], shown(found))
+
+
+class _Annotated(Struct):
+    annotations: dict[str, Any] | None = None
+
+
+def own_outcome(caller: Caller, result: Result, implementation: Implementation) -> Outcome:
     """A result of the gateway's own, with the members that the caller's era wants."""
     if caller.era == "modern":
         result.result_type = "complete"
         meta = {} if result.meta is UNSET else result.meta
         result.meta = {SERVER_KEY: implementation, **meta}
-    return Outcome.of(encode(result), is_error=result.is_error)
+    is_error = isinstance(result, CallToolResult) and result.is_error
+    return Outcome.of(encode(result), is_error=is_error)

@@ -8,7 +8,7 @@ ApprovalError
 ├── UnknownApprovalError     no call waits under this id (any more)
 ├── AlreadyDecidedError      somebody else was faster; it says who
 ├── NoConversationError      "always" for a call that belongs to no conversation
-└── TooManyWaitingError      too many calls wait already
+└── TooManyPendingError      too many calls wait already
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class NoConversationError(ApprovalError):
         super().__init__(f"{id!r} belongs to no conversation, so it can only be approved once")
 
 
-class TooManyWaitingError(ApprovalError):
+class TooManyPendingError(ApprovalError):
     def __init__(self) -> None:
         super().__init__("too many calls wait for approval already")
 
@@ -115,10 +115,16 @@ class PendingApprovals:
     """`now` is the time of day; it is shown, and no limit depends on it."""
 
     def __init__(
-        self, state: State, *, limit: int = WAITING_LIMIT, now: Callable[[], float] = time.time
+        self,
+        state: State,
+        *,
+        limit: int = WAITING_LIMIT,
+        pauses: tuple[float, float] = (FIRST_PAUSE, LONGEST_PAUSE),
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
         self._limit = limit
+        self._pauses = pauses
         self._now = now
         self._waiting: dict[str, asyncio.Event] = {}
         self._per_owner: Counter[str] = Counter()
@@ -182,7 +188,7 @@ class PendingApprovals:
         Raises StateError if the call cannot be entered, so that nobody could decide.
         """
         if len(self._waiting) >= self._limit or self._per_owner[owner] >= max(1, self._limit // 10):
-            raise TooManyWaitingError
+            raise TooManyPendingError
         now = self._now()
         pending = PendingApproval(
             id=secrets.token_hex(5),
@@ -218,7 +224,8 @@ class PendingApprovals:
 
     async def _poll(self, id: str, entry: bytes, deadline: float, beat: Beat) -> Verdict | None:
         """Look at the entry until its verdict is there: at once in this process, after a pause in others."""
-        decided, pause, is_down = self._waiting[id], FIRST_PAUSE, False
+        decided, is_down = self._waiting[id], False
+        pause, longest = self._pauses
         loop = asyncio.get_running_loop()
         while (left := deadline - loop.time()) > 0:
             await beat()
@@ -226,7 +233,7 @@ class PendingApprovals:
                 async with asyncio.timeout(min(pause, left)):
                     await decided.wait()
             decided.clear()
-            pause = min(LONGEST_PAUSE, pause * 1.5)
+            pause = min(longest, pause * 1.5)
             try:
                 found = await self._state.get(PENDING + id)
                 if found is None:  # the store lost it: whoever decides has to find it

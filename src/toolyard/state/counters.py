@@ -25,6 +25,8 @@ from .store import (
 
 SECOND = 1_000_000
 LONGEST_MONTH = 31 * 86400 * SECOND
+LONGEST = 36500 * 86400 * SECOND
+"""The longest window, and the longest time to fill a bucket. Redis counts exactly up to 285 years."""
 
 Window: TypeAlias = tuple[int, int]
 """What is used, and when the window ends."""
@@ -79,8 +81,8 @@ def _add(entry: WindowSpend, before: Counter | None, now: int) -> tuple[Window, 
 
 
 def _take(entry: RateSpend, before: Counter | None, now: int) -> tuple[int, int | None]:
-    interval = token_interval(entry.rate)
-    room = entry.burst * interval
+    interval, burst = bucket_of(entry)
+    room = burst * interval
     full = before if isinstance(before, int) and before > now else now
     full = min(full, now + room)  # beyond that, the clock was ahead
     wait = full + interval - now - room
@@ -102,13 +104,14 @@ def microseconds(ttl: float) -> int:
     return round((checked_ttl(ttl) or 0) * SECOND)
 
 
-def token_interval(rate: float) -> int:
-    """Microseconds from one token to the next."""
-    return max(1, round(SECOND / rate))
+def bucket_of(entry: RateSpend) -> tuple[int, int]:
+    """Microseconds from one token to the next, and how many there are at most."""
+    interval = max(1, round(min(SECOND / entry.rate, LONGEST)))
+    return interval, max(1, min(entry.burst, LONGEST // interval))
 
 
 def period_length(period: float | Literal["month"]) -> int:
-    return LONGEST_MONTH if period == "month" else max(1, round(period * SECOND))
+    return LONGEST_MONTH if period == "month" else max(1, round(min(period * SECOND, LONGEST)))
 
 
 def window_end(period: float | Literal["month"], now: int) -> int:

@@ -14,11 +14,11 @@ from .counters import (
     DONE,
     LONGEST_MONTH,
     SECOND,
+    bucket_of,
     decode,
     microseconds,
     period_length,
     readings,
-    token_interval,
 )
 from .store import (
     CounterReadings,
@@ -87,6 +87,7 @@ _MAKE_COUNTERS = (
 # are locked in the order of their keys, so that two statements do not wait for each other. `value` is what
 # the row holds now, even if that was written after this statement began. `repaired` is for what a clock left
 # behind that was ahead. Planning takes longer than the rest, so kinds that are not asked for are left out.
+# `expires` is a full minute after the end: it is in an index, which would grow with every call if it changed.
 _BEFORE = f"""
 WITH asked AS MATERIALIZED (
   SELECT * FROM unnest(
@@ -147,11 +148,11 @@ _WRITE = """
   SELECT bool_and(fits) AND count(*) = cardinality(%(keys)s::text[]) AS passed FROM after
 ), written AS (
   UPDATE toolyard_state SET value = convert_to(CASE WHEN passed THEN text ELSE repaired END, 'UTF8'),
-    expires = to_timestamp(until / 1000000.0)
+    expires = to_timestamp((until / 60000000 + 2) * 60)
   FROM after, verdict WHERE toolyard_state.key = after.key AND (passed OR repaired IS NOT NULL)
 )
 SELECT now, locked, position, wait
-FROM clock LEFT JOIN (SELECT position, wait FROM after WHERE NOT fits) AS refused ON true
+FROM clock LEFT JOIN (SELECT position, wait FROM after WHERE NOT fits) AS refused ON true ORDER BY position
 """
 
 
@@ -336,7 +337,8 @@ def _statement_values(entries: Sequence[Spend]) -> dict[str, list[Any]]:
 
 def _statement_row(entry: Spend) -> tuple[str, str, int, int | None, int, str]:
     if isinstance(entry, RateSpend):
-        return entry.key, "r", entry.burst, None, token_interval(entry.rate), ""
+        interval, burst = bucket_of(entry)
+        return entry.key, "r", burst, None, interval, ""
     if isinstance(entry, WindowSpend):
         period = 0 if entry.period == "month" else period_length(entry.period)
         return entry.key, "w", entry.amount, entry.ceiling, period, ""

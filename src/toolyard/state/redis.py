@@ -9,11 +9,11 @@ from .counters import (
     DONE,
     LONGEST_MONTH,
     SECOND,
+    bucket_of,
     decode,
     microseconds,
     period_length,
     readings,
-    token_interval,
 )
 from .store import (
     CounterReadings,
@@ -161,6 +161,7 @@ class RedisState:
         self._url = url
         self._place = place_of(url)
         self._client: Redis | None = None
+        self._script: Any = None
 
     async def get(self, key: str) -> bytes | None:
         check_entry(key)
@@ -194,8 +195,14 @@ class RedisState:
     async def spend(self, entries: Sequence[Spend]) -> SpendResult:
         keys = [PREFIX + entry.key for entry in entries]
         values = [value for entry in entries for value in _script_values(entry)]
-        # The script is sent once to each server; then its digest is enough.
-        now, *refused = await self._once(lambda redis: redis.register_script(_SPEND)(keys, values))
+
+        async def ask(redis: Any) -> list[int]:
+            if self._script is None:
+                # Sent once to each server; then its digest is enough.
+                self._script = redis.register_script(_SPEND)
+            return await self._script(keys, values)
+
+        now, *refused = await self._once(ask)
         if not refused:
             return DONE
         pairs = zip(refused[::2], refused[1::2], strict=True)
@@ -219,7 +226,7 @@ class RedisState:
         return await self._with_retry(read)
 
     async def close(self) -> None:
-        client, self._client = self._client, None
+        client, self._client, self._script = self._client, None, None
         if client is not None:
             await client.aclose()
 
@@ -297,7 +304,8 @@ class RedisState:
 
 def _script_values(entry: Spend) -> tuple[str | int, str | int, int, int]:
     if isinstance(entry, RateSpend):
-        return "r", entry.burst, -1, token_interval(entry.rate)
+        interval, burst = bucket_of(entry)
+        return "r", burst, -1, interval
     ceiling = -1 if entry.ceiling is None else entry.ceiling
     if isinstance(entry, WindowSpend):
         period = 0 if entry.period == "month" else period_length(entry.period)

@@ -75,11 +75,13 @@ class HttpEdge:
         max_body: int = 4 * 1024 * 1024,
         pace: Pace | None = None,
         exists_for: Callable[[Principal], bool] | None = None,
+        shows_pages_to: Callable[[Principal], bool] | None = None,
         main_path: str = "",
     ) -> None:
         """`identify` is the hook of an application; `callers` is not asked beside it.
 
         For a principal that it does not exist for, it answers as an unknown path below `main_path` does.
+        Pages beside it are shown in full to whom `shows_pages_to` says; None: to all who may enter.
         """
         if not path.startswith("/"):
             raise ValueError(f"path must start with '/', not {path!r}")
@@ -88,6 +90,7 @@ class HttpEdge:
         self._guard = HostGuard(allowed_hosts, allowed_origins)
         self._identify = identify
         self._exists_for = exists_for
+        self._shows_pages_to = shows_pages_to
         self._main_path = main_path or self.path
         self._callers = callers or AuthenticatorSetting()
         self._keys = keys or CallerKeySetting()
@@ -162,13 +165,21 @@ class HttpEdge:
         if self._guard.refusal(headers) is not None or headers.duplicate is not None:
             return False
         try:
-            await self._identity_of(headers, scope, receive)
+            identity = await self._identity_of(headers, scope, receive)
         except (Refused, HeaderMismatch):
             return False
         except Exception as error:  # the application's code, as in _authenticate
             logger.error("identify failed", exc_info=error)
             return False
-        return True
+        return self._shows_pages_to is None or self._shows_pages_to(identity.principal)
+
+    async def principal_of(self, scope: Scope, receive: Receive) -> Principal:
+        """Who sends a request to an app beside the endpoint. Raises `Refused` and HeaderMismatch."""
+        headers = RequestHeaders.of(scope["headers"])
+        refusal = self._guard.refusal(headers)
+        if refusal is not None:
+            raise Refused(*refusal)
+        return (await self._identity_of(headers, scope, receive)).principal
 
     async def close(self) -> None:
         """End open streams and background work. Whoever serves us calls it before waiting for connections."""

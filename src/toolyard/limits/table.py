@@ -19,6 +19,8 @@ from .matching import RuleMatcher
 PREFIX = "limits/"
 MICRO = 1_000_000
 """Costs are counted in millionths of the currency, so that they are whole numbers."""
+MOST = 2**53
+"""What every store can count to."""
 MAX_PART = 200
 """Characters of a name in a key. A longer one is cut, and a digest keeps it apart from others."""
 _SAFE = "@:._-#+"
@@ -26,7 +28,7 @@ _SAFE = "@:._-#+"
 Unit = Literal["calls", "bytes", "tokens", "cost"]
 
 
-class Quota(Struct, frozen=True):
+class Limit(Struct, frozen=True):
     """One amount of one rule."""
 
     rule: LimitRule
@@ -45,7 +47,7 @@ class Quota(Struct, frozen=True):
         return f"{PREFIX}{self.id}/{self.measure}/{scope}"
 
 
-class Scope(Struct, frozen=True):
+class LimitScope(Struct, frozen=True):
     """Who shares a counter."""
 
     per: str
@@ -53,7 +55,7 @@ class Scope(Struct, frozen=True):
     text: str
 
 
-def scope_of(per: str, principal: Principal, server: str, tool: str) -> Scope:
+def scope_of(per: str, principal: Principal, server: str, tool: str) -> LimitScope:
     """Users and agents of one name in two tenants do not share."""
     tenant = principal.tenant
     match per:
@@ -68,16 +70,16 @@ def scope_of(per: str, principal: Principal, server: str, tool: str) -> Scope:
         case "tool":
             return _scope("tool", server, tool)
         case _:
-            return Scope("all", "all", "all callers")
+            return LimitScope("all", "all", "all callers")
 
 
-def _scope(per: str, *parts: str) -> Scope:
+def _scope(per: str, *parts: str) -> LimitScope:
     key = "/".join([per, *map(_key_part, parts)])
-    return Scope(per, key, _scope_text(per, parts))
+    return LimitScope(per, key, _scope_text(per, parts))
 
 
 def read_scope(key: str) -> tuple[str, str]:
-    """What `Scope.key` was made for: `per`, and the name as people read it."""
+    """What `LimitScope.key` was made for: `per`, and the name as people read it."""
     per, *parts = key.split("/")
     return per, _scope_text(per, tuple(map(unquote, parts)))
 
@@ -101,24 +103,24 @@ def _key_part(text: str) -> str:
     return f"{quoted[:MAX_PART]}~{hashlib.blake2b(encoded, digest_size=8).hexdigest()}"
 
 
-class Quotas:
+class LimitTable:
     """All limits of a configuration, checked. Raises ConfigError for a rule that cannot be."""
 
     def __init__(self, config: LimitsConfig, matcher: RuleMatcher) -> None:
         self._matcher = matcher
         self._prices = config.prices
         self.currency = config.currency
-        self._rules: list[tuple[LimitRule, tuple[Quota, ...]]] = []
-        self._by_id: dict[tuple[str, str], Quota] = {}
+        self._rules: list[tuple[LimitRule, tuple[Limit, ...]]] = []
+        self._by_id: dict[tuple[str, str], Limit] = {}
         for number, rule in enumerate(config.rules, 1):
             where = f"[limits.rules {number}]"
             matcher.check(rule.who, rule.tools, where)
-            found = tuple(_quotas_of(rule, config.currency))
-            for quota in found:
-                other = self._by_id.setdefault((quota.id, quota.measure), quota)
-                if other is not quota:
+            found = tuple(_limits_of(rule, config.currency))
+            for limit in found:
+                other = self._by_id.setdefault((limit.id, limit.measure), limit)
+                if other is not limit:
                     raise ConfigError(
-                        f"{where} limits {quota.measure!r} for the same as another rule"
+                        f"{where} limits {limit.measure!r} for the same as another rule"
                         if not rule.name
                         else f"{where} has the name {rule.name!r}, as another rule",
                         "give each of the two a name of its own",
@@ -127,12 +129,12 @@ class Quotas:
         for number, price in enumerate(config.prices, 1):
             matcher.check((), price.tools, f"[limits.prices {number}]")
 
-    def of(self, principal: Principal, server: str, tool: str, reads: bool | None) -> Iterator[Quota]:
-        for rule, quotas in self._rules:
+    def of(self, principal: Principal, server: str, tool: str, reads: bool | None) -> Iterator[Limit]:
+        for rule, limits in self._rules:
             if self._matcher.matches(rule.who, principal) and self._matcher.matches_tool(
                 rule.tools, server, tool, reads
             ):
-                yield from quotas
+                yield from limits
 
     def price_of(self, server: str, tool: str, reads: bool | None) -> PriceRule | None:
         """The first price that fits."""
@@ -141,34 +143,34 @@ class Quotas:
                 return price
         return None
 
-    def find(self, key: str) -> tuple[Quota, str] | None:
+    def find(self, key: str) -> tuple[Limit, str] | None:
         """The limit that a counter belongs to, and the key of its scope; None if no rule has it any more."""
         parts = key.removeprefix(PREFIX).split("/", 2)
-        quota = self._by_id.get((parts[0], parts[1])) if len(parts) == 3 else None
-        return None if quota is None else (quota, parts[2])
+        limit = self._by_id.get((parts[0], parts[1])) if len(parts) == 3 else None
+        return None if limit is None else (limit, parts[2])
 
 
-def _quotas_of(rule: LimitRule, currency: str) -> Iterator[Quota]:
+def _limits_of(rule: LimitRule, currency: str) -> Iterator[Limit]:
     id = _rule_id(rule)
     if rule.rate:
         burst = rule.burst or max(1, int(rule.rate))
-        yield Quota(rule, id, "rate", "calls", burst, 0.0, _rate_text(rule.rate, burst))
+        yield Limit(rule, id, "rate", "calls", burst, 0.0, _rate_text(rule.rate, burst))
     if rule.concurrent:
         text = f"{rule.concurrent:,} call{'s' * (rule.concurrent > 1)} at a time"
-        yield Quota(rule, id, "concurrent", "calls", rule.concurrent, 0.0, text)
+        yield Limit(rule, id, "concurrent", "calls", rule.concurrent, 0.0, text)
     if rule.calls:
-        text = f"{_amount_text('calls', rule.calls, currency)} in {rule.window:g} s"
-        yield Quota(rule, id, "calls", "calls", rule.calls, rule.window, text)
+        text = f"{_amount_text('calls', rule.calls, currency)} in {_seconds_text(rule.window)}"
+        yield Limit(rule, id, "calls", "calls", min(MOST, rule.calls), rule.window, text)
     units: tuple[Unit, ...] = ("calls", "bytes", "tokens", "cost")
     for unit in units:
         for name in ("day", "month"):
             measure = f"{unit}_a_{name}"
             amount = getattr(rule, measure)
             if amount:
-                ceiling = max(1, round(amount * MICRO)) if unit == "cost" else amount
+                ceiling = min(MOST, max(1, round(amount * MICRO)) if unit == "cost" else amount)
                 period: float | Literal["month"] = "month" if name == "month" else DAY
                 text = f"{_amount_text(unit, ceiling, currency)} a {name}"
-                yield Quota(rule, id, measure, unit, ceiling, period, text)
+                yield Limit(rule, id, measure, unit, ceiling, period, text)
 
 
 def _rule_id(rule: LimitRule) -> str:
@@ -180,10 +182,12 @@ def _rule_id(rule: LimitRule) -> str:
 
 
 def _rate_text(rate: float, burst: int) -> str:
-    text = f"{rate:g} calls a second" if rate > 1 else "a call a second"
-    if rate < 1:
-        text = f"a call every {1 / rate:.3g} s"
+    text = f"{rate:g} calls a second" if rate > 1 else f"a call every {_seconds_text(1 / rate)}"
     return f"{text}, {burst:,} at once" if burst > 1 else text
+
+
+def _seconds_text(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds >= 100 else f"{seconds:.3g} s"
 
 
 def _amount_text(unit: Unit, amount: int, currency: str) -> str:
