@@ -1,6 +1,7 @@
 """Probes of a load balancer, and the headers that every reply has."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.serving import Answer, call_asgi, http
 from tests.stores import PASSWORD, RedisServer
 from toolyard.app import Gateway, asgi
 from toolyard.config import Config, GatewayConfig, StateConfig
+from toolyard.config.callers import AuthConfig, IssuerConfig
 from toolyard.kit import Server
 
 
@@ -110,6 +112,28 @@ async def test_replies_are_not_stored_and_not_sniffed():
     for answer in answers:
         assert answer.headers["cache-control"] == "no-store"
         assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path", ["/mcp", "/approvals", "/.well-known/oauth-protected-resource", "/results/x", "/health", "/none"]
+)
+async def test_each_header_comes_once_also_where_others_are_added(path: str, tmp_path: Path):
+    issuer = IssuerConfig(issuer="https://id.example.com")
+    gateway = GatewayConfig(state_dir=str(tmp_path), public_url="https://tools.example.com")
+    app = asgi(Gateway(Config(gateway=gateway, auth=AuthConfig(issuers=(issuer,))), b"0" * 32))
+    names: list[bytes] = []
+
+    async def send(event: Any) -> None:
+        names.extend(name for name, _ in event.get("headers", []))
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    scope = {"type": "http", "method": "GET", "path": path, "headers": [(b"host", b"localhost")]}
+    await app(scope, receive, send)
+    assert b"x-content-type-options" in names
+    assert len(names) == len(set(names)), names
+    await app.close()
 
 
 async def test_a_stream_is_not_stored_either():

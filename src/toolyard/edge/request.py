@@ -43,6 +43,12 @@ Headers = list[tuple[bytes, bytes]]
 NO_SNIFF: tuple[bytes, bytes] = (b"x-content-type-options", b"nosniff")
 NO_STORE: tuple[bytes, bytes] = (b"cache-control", b"no-store")
 JSON_HEADERS: Headers = [(b"content-type", b"application/json"), NO_STORE, NO_SNIFF]
+PUBLIC_JSON_HEADERS: Headers = [
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"max-age=300"),
+    NO_SNIFF,
+]
+"""Of a document that is the same for everybody."""
 SSE_HEADERS: Headers = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-store, no-transform"),
@@ -66,9 +72,12 @@ class BodyTooLargeError(Exception):
     """The body is over the limit."""
 
 
-async def send_json(send: Send, status: int, body: bytes, headers: Headers) -> None:
+async def send_json(
+    send: Send, status: int, body: bytes, headers: Headers, standing: Headers = JSON_HEADERS
+) -> None:
+    """`standing` are the headers that all replies of a kind have."""
     # The length comes last: our server has the headers before it from an earlier reply.
-    head = [*JSON_HEADERS, *headers, (b"content-length", b"%d" % len(body))]
+    head = [*standing, *headers, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
 
