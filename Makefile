@@ -87,6 +87,9 @@ soak: $(DEV) ## load a gateway for ten minutes while its upstreams are killed (A
 first-day: $(DEV) ## play a new user's first day on an empty HOME with cold caches (ARGS="--quick": two servers)
 	@$(BIN)/python scripts/first_day.py $(ARGS)
 
+team: $(DEV) ## follow docs/guides/team.md word for word, behind nginx (ARGS="--store redis -v")
+	@$(BIN)/python scripts/team_page.py $(ARGS)
+
 walk: $(DEV) ## count the files and functions that one warm call passes through (ARGS="--way search": name them)
 	@$(BIN)/python -m scripts.walk $(ARGS)
 
