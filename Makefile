@@ -40,7 +40,7 @@ ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day walk house faults audit-kill bench bench-search bench-access \
+.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day team walk house faults audit-kill bench bench-search bench-access \
 	bench-tokens bench-results bench-servers bench-limits bench-lambda site coverage dist format constraints clean
 
 help: ## show this table
