@@ -124,6 +124,13 @@ def test_a_state_folder_that_others_can_read_is_a_warning_and_a_key_a_failure(to
     assert outcome.status == 1
 
 
+def test_the_folder_that_a_gateway_makes_is_its_own_users_alone(toolyard: Toolyard):
+    config = f'{FREE}[servers.demo]\nmodule = "demo"\n'
+    toolyard.write("toolyard.toml", config)
+    assert toolyard("list").status == 0
+    assert level_of(examined(toolyard, config, TOOLYARD_KEY=KEY), "state folder") == "ok"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_state_folder_that_cannot_be_written_is_a_failure(toolyard: Toolyard):
     folder = toolyard.folder / "mine"

@@ -494,7 +494,7 @@ async def _ask_audit(config: "Config", folder: Path | None) -> str:
 
     kind = _scheme(config.audit.url)
     if kind in ("file", "sqlite"):
-        return f"{kind}: made on first use"  # asking would make it
+        return f"{kind}: kept on this machine"  # asking would make it
     store = open_audit_store(config.audit, folder, ChainKey(None))
     try:
         await store.chains()
