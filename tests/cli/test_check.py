@@ -75,6 +75,13 @@ def test_a_rule_that_cannot_be_read_is_an_error(toolyard: Toolyard):
     assert "[access]" in outcome.out
 
 
+def test_a_limit_that_cannot_be_read_is_an_error(toolyard: Toolyard):
+    toolyard.write("toolyard.toml", f'{DEMO}[limits]\nrules = [{{ who = ["grup:x"], calls_a_day = 1 }}]\n')
+    outcome = toolyard("check")
+    assert outcome.status == 1
+    assert "[limits]" in outcome.out
+
+
 def test_a_pattern_of_an_unknown_server_is_a_warning(toolyard: Toolyard):
     toolyard.write("toolyard.toml", f'{DEMO}[access]\nrules = [{{ allow = ["dmo/*"] }}]\n')
     outcome = toolyard("check")
