@@ -61,6 +61,11 @@ class _Server:
                 self._process.wait()
             self._process = None
 
+    def signal(self, number: signal.Signals) -> None:
+        """SIGSTOP: it keeps its connections and does not answer, until SIGCONT."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def restart(self) -> None:
         self.stop()
         self.start()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .apart import ON_WAY, Apart
 from .processes import stop_all
-from .servers import NotStarted, everything_server, function_url, gateway, python_of
+from .servers import NotStarted, everything_server, function_url, gateway, gateway_with_keys, python_of
 from .suite import BAD, DID_NOT_RUN, HOME, REVISIONS, Check, Result, Scenario, Suite, say
 
 MORE_TRIES = 2
@@ -63,6 +63,7 @@ class Pair:
 
 WAYS = {
     "http": "over http",
+    "keys": "with keys",
     "stdio": "over stdio",
     "process": "in process",
     "lambda": "on Lambda",
@@ -71,6 +72,7 @@ WAYS = {
 
 PAIRS = (
     Pair(KIT, "http"),
+    Pair(KIT, "keys"),
     Pair(KIT, "stdio"),
     Pair(KIT, "process"),
     Pair(KIT, "lambda"),
@@ -187,7 +189,7 @@ def on_its_way(pair: Pair, folder: Path) -> Generator[str]:
         return
     with contextlib.ExitStack() as stack:
         match pair.way:
-            case "http":
+            case "http" | "keys":
                 url = stack.enter_context(everything_server(module, folder))
                 # What is compared is a server and itself, so both sets speak to it in their own era.
                 mounted = f'url = "{url}"\nera = "caller"'
@@ -196,7 +198,8 @@ def on_its_way(pair: Pair, folder: Path) -> Generator[str]:
                 mounted = f"command = {json.dumps(python_of(module))}\nargs = {json.dumps(arguments)}"
             case _:
                 mounted = f'module = "{mounted_object(module, folder)}"'
-        yield stack.enter_context(gateway(mounted, folder))
+        way = gateway_with_keys if pair.way == "keys" else gateway
+        yield stack.enter_context(way(mounted, folder))
 
 
 def mounted_object(module: str, folder: Path) -> str:

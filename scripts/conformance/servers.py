@@ -1,5 +1,5 @@
-"""What the suite talks to: the everything-servers, gateways in front of them and functions with them inside,
-each a process of its own.
+"""What the suite talks to: the everything-servers, gateways in front of them, also such that want a key, and
+functions with them inside, each a process of its own.
 
 Everything is started with a command, is ready when its health page answers, and is gone when the `with` ends.
 """
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Generator
 from pathlib import Path
@@ -26,6 +27,38 @@ SDK1 = "mcp==1.30.0"
 SDK1_HOME = ROOT / "build" / "envs" / "mcp1"
 START_S = 60
 UPSTREAM = "up"
+AGENT = "conformance"
+GUARDED = f"""
+[auth]
+keys = true
+required = true
+
+[access]
+agents = ["{AGENT}", "other"]
+default = "deny"
+
+[[access.rules]]
+name = "the suite"
+who = ["{AGENT}"]
+allow = ["*"]
+
+[[access.rules]]
+name = "others"
+who = ["other"]
+deny = ["*"]
+
+[[limits.rules]]
+name = "plenty"
+rate = 10_000
+concurrent = 1_000
+calls_a_day = 1_000_000
+tokens_a_day = 1_000_000_000
+
+[audit]
+url = "file:"
+arguments = "redacted"
+"""
+"""Everything that a gateway may want of a caller; the key's agent may have all of it."""
 
 _making = threading.Lock()
 _ports = itertools.count(random.randrange(20_000, 30_000))
@@ -69,18 +102,54 @@ def everything_server(module: str, folder: Path) -> Generator[str]:
 
 
 @contextlib.contextmanager
-def gateway(mounted: str, folder: Path) -> Generator[str]:
-    """`toolyard serve` with one upstream, `mounted` being the body of its table; yields the URL
-    of its bare view.
+def gateway(mounted: str, folder: Path, tables: str = "") -> Generator[str]:
+    """`toolyard serve` with one upstream, `mounted` being the body of its table, and `tables` more of the
+    configuration; yields the URL of its bare view.
     """
     port = free_port()
     state = folder / "state"
     shutil.rmtree(state, ignore_errors=True)
     config = folder / "toolyard.toml"
-    config.write_text(f'[gateway]\nstate_dir = "{state}"\n\n[servers.{UPSTREAM}]\n{mounted}\n', "utf-8")
+    config.write_text(
+        f'[gateway]\nstate_dir = "{state}"\n{tables}\n[servers.{UPSTREAM}]\n{mounted}\n', "utf-8"
+    )
     command = [sys.executable, "-m", "toolyard", "serve", "--config", str(config), "--port", str(port)]
     with running(command, f"http://127.0.0.1:{port}/health", folder, "gateway.log"):
         yield f"http://127.0.0.1:{port}/mcp/{UPSTREAM}"
+
+
+@contextlib.contextmanager
+def gateway_with_keys(mounted: str, folder: Path) -> Generator[str]:
+    """A gateway that asks for keys, decides by rules, counts calls and records them; yields the URL of a hop
+    in front of it that adds a key to every request.
+    """
+    with gateway(mounted, folder, GUARDED) as url:
+        if status_of(url) != 401:
+            raise NotStarted(f"{url} lets in a request without a key")
+        key = make_key(folder)
+        address = urllib.parse.urlsplit(url)
+        port = free_port()
+        command = [sys.executable, "-m", "scripts.conformance.hop", str(port), str(address.port)]
+        health = f"http://127.0.0.1:{port}/health"
+        with running(command, health, folder, "hop.log", HOP_AUTHORIZATION=f"Bearer {key}"):
+            yield f"http://127.0.0.1:{port}{address.path}"
+
+
+def make_key(folder: Path) -> str:
+    make = ["-m", "toolyard", "keys", "create", "suite", "--agent", AGENT]
+    command = [sys.executable, *make, "--config", str(folder / "toolyard.toml")]
+    made = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    if made.returncode:
+        raise NotStarted(f"no key could be made:\n{made.stderr}")
+    return made.stdout.strip()
+
+
+def status_of(url: str) -> int:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, b"{}"), timeout=START_S) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 @contextlib.contextmanager
@@ -107,9 +176,9 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def running(command: list[str], health: str, folder: Path, log: str) -> Generator[None]:
+def running(command: list[str], health: str, folder: Path, log: str, **variables: str) -> Generator[None]:
     # From the root `tests` can be imported, and from the folder what was written there to be mounted.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]), **variables}
     file = folder / log
     with (
         file.open("wb") as output,

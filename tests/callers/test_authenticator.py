@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
 from toolyard.callers.authenticator import (
     FREE_REFUSALS,
     LONGEST_REFUSAL,
@@ -179,6 +180,78 @@ async def test_a_store_that_dies_leaves_known_callers_alone_for_a_while(time: Ti
     assert (await refused(who, bearer("opaque-1"))).status == 503
     opaque.fault = None
     assert (await ask(who, bearer("opaque-1"))).subject == "opaque-1"
+
+
+class Hanging(Opaque):
+    """Does not answer while its store hangs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def verify(self, token: str, resource: str) -> Principal:
+        await self.answers.wait()
+        return await super().verify(token, resource)
+
+
+async def test_a_store_that_hangs_holds_up_no_known_caller_twice(time: Time):
+    store = Hanging()
+    who = Authenticator([store], clock=time, sleep=time.sleep)
+    await ask(who, bearer("opaque-1"))
+    store.fault = VerifierUnavailableError("no answer within 5 s")
+    time.now += RECHECK_SECONDS
+    await ask(who, bearer("opaque-1"))
+    store.answers.clear()
+    async with asyncio.timeout(10):
+        for _ in range(20):
+            time.now += RECHECK_SECONDS
+            assert (await ask(who, bearer("opaque-1"))).subject == "opaque-1"
+    before = len(store.asked)
+    store.fault = InvalidTokenError("revoked meanwhile")
+    store.answers.set()
+
+    async def checked() -> bool:
+        return len(store.asked) > before
+
+    await until(checked)
+    assert len(store.asked) == before + 1, "it was asked once, however many requests there were"
+    assert (await refused(who, bearer("opaque-1"))).status == 401
+
+
+async def test_an_outage_ends_for_a_caller_who_never_waited(time: Time):
+    store = Opaque()
+    who = Authenticator([store], clock=time)
+    first = await ask(who, bearer("opaque-1"))
+    store.fault = VerifierUnavailableError("gone")
+    time.now += RECHECK_SECONDS
+    await ask(who, bearer("opaque-1"))
+    store.fault = None
+    time.now += OUTAGE_SECONDS - RECHECK_SECONDS - 1
+    assert await ask(who, bearer("opaque-1")) is first
+    asked = len(store.asked)
+
+    async def checked() -> bool:
+        return len(store.asked) > asked
+
+    await until(checked)
+    time.now += OUTAGE_SECONDS - 1
+    store.fault = VerifierUnavailableError("gone again")
+    assert await ask(who, bearer("opaque-1")) is first, "it was verified in between"
+
+
+async def test_an_outage_does_not_fill_the_log(time: Time, caplog: pytest.LogCaptureFixture):
+    store = Opaque()
+    who = Authenticator([store], clock=time)
+    known = [f"opaque-{number}" for number in range(20)]
+    for token in known:
+        await ask(who, bearer(token))
+    store.fault = VerifierUnavailableError("gone")
+    time.now += RECHECK_SECONDS
+    for token in known:
+        await ask(who, bearer(token))
+        assert (await refused(who, bearer(f"{token}-new"))).status == 503
+    assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
 
 
 # Bad input

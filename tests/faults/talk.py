@@ -5,6 +5,7 @@ Imports nothing of ours and nothing heavy: the prober starts with it in a tenth 
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import Any
 
 VERSION = "2026-07-28"
@@ -17,9 +18,10 @@ META = {
 
 
 class Talk:
-    def __init__(self, port: int, path: str = "/mcp") -> None:
+    def __init__(self, port: int, path: str = "/mcp", headers: Mapping[str, str] | None = None) -> None:
         self._port = port
         self._path = path
+        self._headers = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._last = 0
@@ -41,7 +43,7 @@ class Talk:
             f"POST {self._path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\n"
             "Content-Type: application/json\r\n"
             f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {VERSION}\r\n"
-            f"Mcp-Method: {method}\r\n{named}Content-Length: {len(body)}\r\n\r\n"
+            f"Mcp-Method: {method}\r\n{named}{self._headers}Content-Length: {len(body)}\r\n\r\n"
         )
         return await self._exchange(head.encode() + body)
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sys
+import time
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -163,6 +164,47 @@ async def test_a_store_that_does_not_answer_holds_no_call_up() -> None:
     for _ in range(1000):
         with pytest.raises(LimitsUnavailableError):
             await limiter.admit(ANA, "notes", "add")
+    await limiter.close()
+
+
+class BusyStore(MemoryState):
+    """Answers one question after the other, each after 5 ms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turn = asyncio.Lock()
+
+    async def spend(self, entries: Sequence[Spend]) -> SpendResult:
+        async with self._turn:
+            await asyncio.sleep(0.005)
+            return await super().spend(entries)
+
+
+@pytest.mark.parametrize("unavailable", ["open", "closed"])
+async def test_a_store_that_is_busy_is_not_taken_for_one_that_is_down(unavailable: str) -> None:
+    """Otherwise many calls at once would switch off the limit that is there for them."""
+    config = LimitsConfig(rules=(LimitRule(calls_a_month=50),), unavailable=unavailable)  # pyright: ignore[reportArgumentType]
+    limiter = Limiter(config, Remote(BusyStore()), store_seconds=0.1)
+    said = await asyncio.gather(*(admitted(limiter) for _ in range(100)))
+    assert sum(said) == 50
+    await limiter.close()
+
+
+async def test_a_process_that_is_busy_itself_blames_no_store() -> None:
+    config = LimitsConfig(rules=(LimitRule(calls_a_month=3),))
+    limiter = Limiter(config, Remote(BusyStore()), store_seconds=0.05)
+    stopped = False
+
+    async def hog() -> None:
+        while not stopped:
+            time.sleep(0.06)  # noqa: ASYNC251  that is the point
+            await asyncio.sleep(0)
+
+    hogging = asyncio.create_task(hog())
+    said = [await admitted(limiter) for _ in range(5)]
+    stopped = True
+    await hogging
+    assert said == [True] * 3 + [False] * 2
     await limiter.close()
 
 

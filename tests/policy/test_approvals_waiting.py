@@ -61,6 +61,26 @@ async def test_what_nobody_decides_is_refused_and_no_longer_listed(setup: Setup,
     assert await setup.state.keys("approvals/") == []
 
 
+class NeverRemoves(MemoryState):
+    """Is down when the entry of a call that ended should be removed."""
+
+    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None) -> bool:
+        if new is None:
+            raise StateUnavailableError("down")
+        return await super().swap(key, old, new, ttl)
+
+
+async def test_a_call_that_ended_while_the_store_was_down_is_not_offered_for_long() -> None:
+    setup = Setup(NeverRemoves(), seconds=0.02)
+    with pytest.raises(ApprovalTimeoutError):
+        await setup.client().call()
+
+    async def gone() -> bool:
+        return await setup.approvals.pending.list() == []
+
+    await until(gone)
+
+
 async def test_a_decision_in_the_same_process_wakes_the_call_at_once(setup: Setup) -> None:
     setup.approvals.pending = PendingApprovals(setup.state, pauses=(3600.0, 3600.0))
     calling = asyncio.create_task(setup.client().call())

@@ -27,6 +27,7 @@ from ..wire.call import Principal
 from ..wire.errors import McpError
 from ..wire.headers import RequestHeaders
 from .errors import (
+    CallerError,
     InsufficientScopeError,
     InvalidTokenError,
     IssuerUnavailableError,
@@ -47,6 +48,8 @@ RECHECKING_SECONDS = 1.0
 OUTAGE_SECONDS = 300.0
 """How long a verified token is believed while it cannot be verified again."""
 RETRY_AFTER_SECONDS = 5
+WARN_SECONDS = 60.0
+"""An outage is in the log this often, however many requests it concerns."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """As in RFC 6750. Has no comma: two headers that somebody joined are no token."""
@@ -144,6 +147,10 @@ class _Verified(Struct):
     principal: Principal
     fresh_until: float
     verified_at: float
+    is_in_outage: bool = False
+    """Whether it could not be verified again when that was tried last."""
+    checking: asyncio.Task[None] | None = None
+    """Verifies it again while requests go on."""
 
 
 class Authenticator:
@@ -178,6 +185,7 @@ class Authenticator:
         self._clock = clock
         self._brake = _Brake(clock, sleep)
         self._verified: dict[tuple[str, bytes], _Verified] = {}
+        self._warned: dict[str, float] = {}
         self._loopback: dict[str, bool] = {}
 
     async def authenticate(
@@ -254,9 +262,14 @@ class Authenticator:
             raise Refused(400, "The Authorization header must carry one token: 'Bearer TOKEN'")
         key = (resource, sha256(value).digest())
         known = self._verified.get(key)
-        if known is not None:
-            known.fresh_until = self._clock() + RECHECKING_SECONDS
         started = self._clock()
+        if known is not None:
+            known.fresh_until = started + RECHECKING_SECONDS
+            if known.is_in_outage and started - known.verified_at < OUTAGE_SECONDS:
+                # A store that hangs takes seconds to fail, and this caller has waited for it before.
+                if known.checking is None:
+                    known.checking = asyncio.create_task(self._check_again(key, known, token, resource))
+                return known.principal
         try:
             principal = await self.verify(token, resource)
         except InvalidTokenError as error:
@@ -274,11 +287,31 @@ class Authenticator:
             message = f"The token lacks a scope; needed: {' '.join(error.scopes)}"
             raise Refused(403, message, self._challenges.insufficient(resource, error.scopes)) from None
         except IssuerUnavailableError as error:  # its verifier has bridged what can be bridged
-            logger.warning("a token cannot be verified: %s", error.reason)
+            self._warn(logging.WARNING, "a token of an issuer cannot be verified", error)
             raise _unavailable(error.retry_after) from None
         except VerifierUnavailableError as error:
             return self._during_outage(known, error)
         return self._remember(key, known, principal)
+
+    async def _check_again(
+        self, key: tuple[str, bytes], known: _Verified, token: str, resource: str
+    ) -> None:
+        try:
+            principal = await self.verify(token, resource)
+        except VerifierUnavailableError as error:
+            self._warn(logging.WARNING, "a token cannot be verified again for now", error)
+        except CallerError:
+            self._verified.pop(key, None)  # the next request with it is refused
+        else:
+            self._remember(key, known, principal)
+        finally:
+            known.checking = None
+
+    def _warn(self, level: int, text: str, error: CallerError) -> None:
+        now = self._clock()
+        if now - self._warned.get(text, -WARN_SECONDS) >= WARN_SECONDS:
+            self._warned[text] = now
+            logger.log(level, "%s: %s", text, error.reason)
 
     def _remember(self, key: tuple[str, bytes], known: _Verified | None, principal: Principal) -> Principal:
         now = self._clock()
@@ -286,6 +319,7 @@ class Authenticator:
         if known is not None and known.principal == principal:
             # The same object again: what others keep by it need not compare it.
             known.fresh_until, known.verified_at = fresh_until, now
+            known.is_in_outage = False
             self._verified.setdefault(key, known)
             return known.principal
         if len(self._verified) >= MAX_CACHED:
@@ -296,10 +330,10 @@ class Authenticator:
     def _during_outage(self, known: _Verified | None, error: VerifierUnavailableError) -> Principal:
         now = self._clock()
         if known is not None and now - known.verified_at < OUTAGE_SECONDS:
-            known.fresh_until = now + RECHECKING_SECONDS
-            logger.warning("a token cannot be verified again for now: %s", error.reason)
+            known.fresh_until, known.is_in_outage = now + RECHECKING_SECONDS, True
+            self._warn(logging.WARNING, "a token cannot be verified again for now", error)
             return known.principal
-        logger.error("a token cannot be verified: %s", error.reason)
+        self._warn(logging.ERROR, "a token cannot be verified", error)
         raise _unavailable(RETRY_AFTER_SECONDS) from None
 
     # Without a token

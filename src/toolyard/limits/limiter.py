@@ -10,8 +10,8 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
@@ -26,7 +26,9 @@ from .table import MICRO, MOST, Limit, LimitScope, LimitTable, Unit, scope_of
 logger = logging.getLogger("toolyard.limits")
 
 STORE_SECONDS = 1.0
-"""How long a call waits for the store."""
+"""How long calls wait for a store that answers nobody. One that is busy is waited for."""
+ASKED_AT_ONCE = 8
+"""How many calls ask the store for admission at a time; others queue here, where no time limit runs."""
 RETRY_SECONDS = 2.0
 """How long a store that failed is not asked again; then one call tries."""
 LEASE_SECONDS = 30.0
@@ -35,6 +37,8 @@ SLOT_SECONDS = 1
 """When to try again if all slots are taken: nobody knows when one is freed."""
 WARN_SECONDS = 600.0
 MAX_PLANS = 10_000
+
+T = TypeVar("T")
 
 
 class _Plan(Struct, frozen=True):
@@ -89,7 +93,8 @@ class Limiter:
         self._plans: dict[tuple[Principal, str, str, bool | None], _Plan | None] = {}
         self.reconfigure(config, groups)
         self._state = state
-        self._store_seconds = store_seconds
+        self._silence = _SilenceWatch(store_seconds)
+        self._asking = asyncio.Semaphore(ASKED_AT_ONCE)
         self._retry_seconds = retry_seconds
         self._retry_at: float | None = None
         """None while the store answers."""
@@ -178,6 +183,7 @@ class Limiter:
         if held:
             await self._spend(_grouped(held, 0.0), must_count=False)
         await asyncio.gather(*self._releases, return_exceptions=True)
+        self._silence.close()
 
     async def _admit_to_slots(self, plan: _Plan) -> Admission:
         self._leases += 1
@@ -205,17 +211,27 @@ class Limiter:
         """None if the store cannot be asked and calls pass without it."""
         if self._memory is not None:
             return self._spend_in(self._memory, entries, must_count)
+        if not must_count:  # the end of a call, which must not wait behind those that begin
+            return await self._ask(entries, must_count)
+        if self._asking.locked() and self._is_down():
+            return self._uncounted(must_count)
+        async with self._asking:
+            return await self._ask(entries, must_count)
+
+    def _is_down(self) -> bool:
+        return self._retry_at is not None and time.monotonic() < self._retry_at
+
+    async def _ask(self, entries: Sequence[Spend], must_count: bool) -> SpendResult | None:
         if self._retry_at is not None:
-            if time.monotonic() < self._retry_at:
+            if self._is_down():
                 return self._uncounted(must_count)
             # This call tries; others do not wait with it.
             self._retry_at = time.monotonic() + self._retry_seconds
         try:
-            async with asyncio.timeout(self._store_seconds):
-                result = await self._state.spend(entries)
+            result = await self._silence.ended(self._state.spend(entries))
         except (StateError, TimeoutError) as error:
             self._retry_at = time.monotonic() + self._retry_seconds
-            return self._uncounted(must_count, str(error) or f"no answer within {self._store_seconds:g} s")
+            return self._uncounted(must_count, str(error) or f"no answer within {self._silence.seconds:g} s")
         if self._retry_at is not None:
             self._retry_at = self._warned_at = None
             logger.info("calls are counted in the state store again")
@@ -293,6 +309,54 @@ class Limiter:
             self._plans.clear()
         kept = self._plans[subject] = plan if plan.limits else None
         return kept
+
+
+class _SilenceWatch:
+    """Ends the wait for a store that has answered nobody for so many seconds.
+
+    It goes by answers and not by the time of each question: under load questions wait for each other, and a
+    limit that fell away then would be none. A second of a busy process counts only if the process had
+    time to read answers in it, so it is counted in steps, of which each is a turn of the loop at least.
+    """
+
+    STEPS = 20
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._waiting: set[asyncio.Timeout] = set()
+        self._silent = 0
+        """Steps since the last answer."""
+        self._watch: asyncio.Task[None] | None = None
+
+    async def ended(self, question: Awaitable[T]) -> T:
+        """The answer; TimeoutError if there was none, for this question or another."""
+        async with asyncio.timeout(None) as limit:
+            self._waiting.add(limit)
+            if self._watch is None:
+                self._silent = 0
+                self._watch = asyncio.create_task(self._count())
+            try:
+                answer = await question
+            finally:
+                self._waiting.discard(limit)
+            self._silent = 0
+            return answer
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+
+    async def _count(self) -> None:
+        """Ends by itself when nobody waits any more."""
+        while self._waiting:
+            await asyncio.sleep(self.seconds / self.STEPS)
+            self._silent += 1
+            if self._silent > self.STEPS:
+                now = asyncio.get_running_loop().time()
+                for limit in self._waiting:
+                    limit.reschedule(now)
+                self._waiting.clear()
+        self._watch = None
 
 
 def _freed(plan: _Plan, lease: str) -> list[Spend]:

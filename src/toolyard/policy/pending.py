@@ -36,6 +36,8 @@ USED = "approvals/used/"
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 DECIDED_SECONDS = 60.0
 """How long a verdict stays, beyond the time of its call: who comes second is told who was first."""
+LINGER_SECONDS = 1.0
+"""How long the entry of a call stays beyond its time if it could not be removed: nobody waits there."""
 WAITING_LIMIT = 1_000
 _ID = re.compile(r"[0-9a-f]{10}")
 
@@ -212,7 +214,7 @@ class PendingApprovals:
         deadline = loop.time() + seconds
         entry, key = _encode(pending), PENDING + pending.id
         try:
-            await self._state.put(key, entry, seconds + DECIDED_SECONDS)
+            await self._state.put(key, entry, seconds + LINGER_SECONDS)
             verdict = await self._poll(pending.id, entry, deadline, beat)
             return verdict or await self._withdraw(pending.id, entry)
         except BaseException:  # cancelled, or the store did not say whether it has the entry
@@ -237,7 +239,7 @@ class PendingApprovals:
             try:
                 found = await self._state.get(PENDING + id)
                 if found is None:  # the store lost it: whoever decides has to find it
-                    await self._state.swap(PENDING + id, None, entry, left + DECIDED_SECONDS)
+                    await self._state.swap(PENDING + id, None, entry, left + LINGER_SECONDS)
                 elif found != entry:
                     return _verdict_in(found)
                 is_down = False
