@@ -202,6 +202,8 @@ class View(ABC):
         # A server that has just gone is not among them any more, and its tools are gone with it.
         if event.params is not None:
             return False
+        if not event.about:  # other rules
+            return True
         gone = event.about not in self.context.catalogue.servers
         return (self.sees_all and gone) or event.about in self.servers(call)
 
@@ -563,8 +565,9 @@ class SearchView(AllView):
         whose = conversation_of(call)
         if event.params is not None:
             return event.params == whose
-        if not event.about:
-            return is_identified(call, self.context)
+        if not event.about:  # other settings or rules
+            visible = self.context.visible(call).servers.values()
+            return is_identified(call, self.context) or any(server.pinned for server in visible)
         if event.about not in self.context.catalogue.servers:
             return True
         server = self.context.visible(call).servers.get(event.about)
