@@ -24,7 +24,7 @@ from .limits import Limiter
 from .pipeline import Handler, Stage
 from .policy.access import AccessPolicy, Decision
 from .policy.approvals import Approval, Approvals, ConfirmationError
-from .policy.description import own_outcome, preview
+from .policy.description import own_outcome, preview, read_arguments
 from .telemetry.requests import new_request_id
 from .upstream.base import Forward, Outcome
 from .wire.call import Call, Principal, StreamedResult
@@ -33,6 +33,8 @@ from .wire.messages import decode_params
 from .wire.types import Implementation
 
 CHARACTERS_PER_TOKEN = 4
+MAX_RECORDED_NAME = 1000
+"""A caller chooses the addresses of resources and the name of its client."""
 _ALLOWED = Decision("allow", "")
 _KINDS: dict[str, tuple[ItemKind, str]] = {
     "tools/call": (TOOLS, "name"),
@@ -158,7 +160,9 @@ class Guard:
                 if isinstance(agreed, Outcome):
                     return agreed
                 notes.approval, forward = agreed, agreed.forward
-        if principal.grant is not None and self._grants is not None:
+            if target.mount.upstream.runs_named_tools:
+                forward = self._narrowed(principal, subject, forward)
+        if subject is not None and principal.grant is not None and self._grants is not None:
             notes.refused = True
             await self._grants.admit(principal)
             notes.refused = False
@@ -218,8 +222,24 @@ class Guard:
         decision = access.rights(principal).decide(subject.kind, subject.server, subject.own, subject.reads)
         if not decision.conditions:
             return decision
-        arguments = decode_params(forward.params.get("arguments", Raw(b"{}")), dict[str, Any])
+        arguments = read_arguments(forward)
+        if not isinstance(arguments, dict):
+            raise InvalidParams("'arguments' must be a JSON object")
+        arguments = cast(dict[str, Any], arguments)
         return access.resolve(decision, principal, subject.server, subject.own, arguments)
+
+    def _narrowed(self, principal: Principal, subject: Subject, forward: Forward) -> Forward:
+        """The request with what its caller may name in it. A tool that has to be asked about is none of it:
+        nobody would be asked."""
+        access = self.access
+        if access is None or (rights := access.rights(principal)).everything:
+            return forward
+
+        def permits(own: str) -> bool:
+            decision = rights.decide(TOOLS, subject.server, own, None)
+            return decision.verb == "allow" and not decision.scopes and not decision.conditions
+
+        return replace(forward, permits=permits)
 
     def _refused(self, subject: Subject, decision: Decision, forward: Forward) -> Outcome:
         access, principal = self.access, forward.call.caller.principal
@@ -256,7 +276,7 @@ class Guard:
                 outcome="refused",
                 method=call.method,
                 server="" if subject is None else subject.server,
-                tool=name[:200] if subject is None else subject.own,
+                tool=(name if subject is None else subject.own)[:MAX_RECORDED_NAME],
                 decision="unknown" if decision is None else decision.verb,
                 rule="" if decision is None else decision.rule,
                 request_id=new_request_id(),
@@ -282,7 +302,7 @@ class Guard:
             outcome=ending,
             method=forward.method,
             server=target.mount.server,
-            tool=target.own if subject is None else subject.own,
+            tool=(target.own if subject is None else subject.own)[:MAX_RECORDED_NAME],
             decision=notes.decision.verb,
             rule=notes.decision.rule,
             confirmed_by="" if approval is None else approval.by,
@@ -345,7 +365,7 @@ def _who(call: Call) -> dict[str, Any]:
         "subject": principal.subject,
         "issuer": principal.issuer,
         "agent": principal.agent,
-        "client": principal.client or call.caller.client.name,
+        "client": principal.client or call.caller.client.name[:MAX_RECORDED_NAME],
         "credential_kind": principal.kind,
         "credential": principal.credential,
         "thread": call.caller.thread,

@@ -1,7 +1,9 @@
 """A caller with few rights tries to learn of, or to use, what it may not have."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +11,13 @@ from msgspec.structs import replace
 
 from tests.app.speaker import Speaker, speaking, tool
 from tests.app.yard import Yard, at, yard
-from tests.serving import Answer, Client, LegacyClient, Line, http
+from tests.emulators.composio import ComposioEmulator
+from tests.serving import Answer, Client, LegacyClient, Line, http, modern
+from tests.upstream.composio import server as composio_server
+from toolyard.catalogue.items import RESOURCES
 from toolyard.config import Config, InProcess, ServerConfig
-from toolyard.config.callers import AccessConfig, AccessRule, AuthConfig, IssuerConfig
+from toolyard.config.callers import AccessConfig, AccessRule, AuditConfig, AuthConfig, IssuerConfig
+from toolyard.policy.access import AccessPolicy
 from toolyard.wire.call import Principal
 
 ACCESS = AccessConfig(
@@ -214,3 +220,113 @@ async def test_updates_end_with_the_right_to_the_resource(era: str) -> None:
         while told["method"] != UPDATED:  # the list has changed
             told = await line.next_message()
         assert told["params"]["uri"] == "a:2"
+
+
+# Arguments and names
+
+
+@pytest.mark.parametrize("arguments", ['{"text":"evil","text":"good"}', '{"text":"good","text":"evil"}'])
+async def test_an_argument_that_is_there_twice_fits_no_condition(arguments: str) -> None:
+    """Which of the two a server takes nobody knows."""
+    rule = AccessRule(who=("x",), allow=("up/*",), when='args.text == "good"')
+    speaker = Speaker()
+    async with (
+        speaking(speaker) as url,
+        place(at(url), access=AccessConfig(default="deny", rules=(rule,))) as yard,
+    ):
+        assert await yard.says("mcp__up__echo", {"text": "good"}, headers=of("x")) == "good"
+        headers, message = modern("tools/call", {"name": "mcp__up__echo", "arguments": "HERE"})
+        body = json.dumps(message).replace('"HERE"', arguments).encode()
+        answer = await yard.client.post(headers | of("x"), body)
+        assert "'text' twice" in answer.error["message"]
+        assert speaker.calls("echo") == 1
+
+
+def test_addresses_of_any_length_are_not_remembered() -> None:
+    rights = AccessPolicy(ACCESS).rights(Principal("acme", "reader"))
+    for length, is_kept in ((100, True), (100_000, False)):
+        uri = "notes://items/" + "x" * length
+        first = rights.decide(RESOURCES, "notes", uri, None)
+        assert first.verb == "allow"
+        assert (rights.decide(RESOURCES, "notes", uri, None) is first) == is_kept
+
+
+def lines_in(folder: Path) -> list[bytes]:
+    return [
+        line
+        for file in folder.rglob("*.jsonl")
+        for line in file.read_bytes().splitlines()
+        if b'"event":"call"' in line
+    ]
+
+
+async def test_records_stay_short_whatever_a_caller_sends(tmp_path: Path) -> None:
+    async with place(tables={"audit": AuditConfig(url=f"file://{tmp_path}")}) as yard:
+        session = await LegacyClient.start(agents_client(yard, "reader"))
+        for uri in ("notes://items/", "notes://secret", "else://"):
+            await session.request("resources/read", {"uri": uri + "x" * 100_000})
+    lines = lines_in(tmp_path)
+    assert len(lines) == 3
+    assert max(map(len, lines)) < 5_000
+
+
+# Composio
+
+
+@asynccontextmanager
+async def composio_yard(*rules: AccessRule, **settings: Any) -> AsyncIterator[tuple[ComposioEmulator, Yard]]:
+    access = AccessConfig(rules=rules)
+    async with (
+        ComposioEmulator() as composio,
+        place(composio_server(composio), access=access, **settings) as yard,
+    ):
+        yield composio, yard
+
+
+async def test_composios_own_tools_run_and_show_no_tool_that_is_denied() -> None:
+    rule = AccessRule(who=("reader",), deny=("composio/GMAIL_SEND_EMAIL",))
+    step = {"tool_slug": "gmail_send_email", "arguments": {"recipient_email": "a@example.com", "body": "x"}}
+    async with composio_yard(rule) as (composio, yard):
+        for agent, is_allowed in (("reader", False), ("main", True)):
+            told = of(agent) | {"x-toolyard-thread": agent}
+            for slug in ("gmail_send_email", "GMAIL_SEND_EMAIL"):
+                arguments = {"tools": [step | {"tool_slug": slug}]}
+                answer = await yard.call(
+                    "mcp__composio__COMPOSIO_MULTI_EXECUTE_TOOL", arguments, headers=told
+                )
+                assert ("nothing was executed" not in str(answer.json)) == is_allowed, answer.json
+            queries = {"queries": [{"use_case": "send an email"}], "session": {"generate_id": True}}
+            found = await yard.call("mcp__composio__COMPOSIO_SEARCH_TOOLS", queries, headers=told)
+            assert ("GMAIL_SEND_EMAIL" in json.dumps(found.json)) == is_allowed
+        assert not composio.records.get("emails")
+
+
+async def found(yard: Yard, agent: str) -> tuple[set[str], list[Any]]:
+    """The tools that a search finds, and what it says to be missing."""
+    query = {"queries": [{"use_case": "send an email with gmail"}]}
+    answer = await yard.call("search_tools", query, headers=of(agent) | {"x-toolyard-thread": "t"})
+    told = answer.result["structuredContent"]
+    return {one["tool"] for one in told["results"][0]["results"]}, told.get("missing", [])
+
+
+async def test_a_search_does_not_tell_that_hidden_tools_match() -> None:
+    rule = AccessRule(who=("reader",), deny=("composio/*MAIL*",))
+    async with composio_yard(rule, view="search") as (_, yard):
+        tools, missing = await found(yard, "main")
+        assert "mcp__composio__GMAIL_SEND_EMAIL" in tools, tools
+        tools, missing = await found(yard, "reader")
+        assert not [tool for tool in tools if "MAIL" in tool]
+        assert missing == [{"server": "composio", "reason": "it found nothing"}]
+
+
+async def test_tools_that_a_server_does_not_list_can_be_allowed_alone() -> None:
+    """Composio lists its own few tools, which the agent may not have."""
+    access = AccessConfig(
+        default="deny", rules=(AccessRule(who=("x",), allow=("composio/GMAIL_SEND_EMAIL",)),)
+    )
+    async with (
+        ComposioEmulator() as composio,
+        place(composio_server(composio), access=access, view="search") as yard,
+    ):
+        assert await found(yard, "x") == ({"mcp__composio__GMAIL_SEND_EMAIL"}, [])
+        assert await found(yard, "y") == (set(), [])

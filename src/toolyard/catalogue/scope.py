@@ -190,6 +190,8 @@ class ServerScope:
         """Whether the caller may know that there is such a server."""
         if not self._sight.reaches(self.name):
             return False
+        if not self.whole.lists_all:  # what may be seen of it has to be discovered
+            return True
         kinds = [kind for kind in KINDS if self.whole.entries[kind.name]]
         return not kinds or any(self._list(kind).kept for kind in kinds)
 

@@ -33,6 +33,7 @@ from .rules import DEFAULT, GRANT, PRECEDENCE, PolicyRule, read_rules, unknown_g
 from .selectors import Groups, check_agents
 
 MAX_DECISIONS = 20_000
+MAX_REMEMBERED_NAME = 512
 MAX_TABLES = 4096
 MAX_RIGHTS = 1024
 MAX_PRINCIPALS = 8192
@@ -181,6 +182,8 @@ class Rights:
             known = _EVERYTHING
             if not self.everything:
                 known = self._table(kind.name, server, reads is True).decide(own)
+            if len(own) > MAX_REMEMBERED_NAME:  # callers choose addresses, which may be megabytes long
+                return known
             if len(self._decisions) >= MAX_DECISIONS:
                 self._decisions.clear()
             self._decisions[key] = known
