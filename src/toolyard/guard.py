@@ -30,11 +30,14 @@ from .upstream.base import Forward, Outcome
 from .wire.call import Call, Principal, StreamedResult
 from .wire.errors import InvalidParams, McpError
 from .wire.messages import decode_params
-from .wire.types import Implementation
+from .wire.types import CompleteResult, Completion, Implementation
 
 CHARACTERS_PER_TOKEN = 4
 MAX_RECORDED_NAME = 1000
 """A caller chooses the addresses of resources and the name of its client."""
+COMPLETE = "completion/complete"
+STORED = "results/read"
+"""In records: a stored result was read, as a resource or by `read_result`."""
 _ALLOWED = Decision("allow", "")
 _KINDS: dict[str, tuple[ItemKind, str]] = {
     "tools/call": (TOOLS, "name"),
@@ -151,6 +154,11 @@ class Guard:
             if decision.scopes:
                 notes.refused = True
                 raise self._lacking(principal, decision)
+            if forward.method == COMPLETE and decision.verb in ("preview", "confirm"):
+                # Nobody is asked about every letter that is typed, and values are not shown unasked.
+                return own_outcome(
+                    forward.call.caller, CompleteResult(completion=Completion([])), self._implementation
+                )
             if decision.verb == "preview":
                 item = None if target.entry is None else target.entry.item
                 about = self._implementation
@@ -283,6 +291,25 @@ class Guard:
             )
         )
 
+    async def note_stored(self, call: Call, server: str, tool: str, size: int | None) -> None:
+        """Record that a caller read so many bytes of what a tool once returned; None: it got nothing."""
+        if self.audit is None:
+            return
+        is_refused = size is None
+        await self.audit.append(
+            AuditRecord(
+                **_who(call),
+                time=now(),
+                outcome="refused" if is_refused else "ok",
+                method=STORED,
+                server=server,
+                tool=tool[:MAX_RECORDED_NAME],
+                decision="unknown" if is_refused else "allow",
+                response_bytes=size or 0,
+                request_id=new_request_id(),
+            )
+        )
+
     def _record(
         self,
         target: CallTarget,
@@ -335,7 +362,7 @@ def _subject(target: CallTarget, forward: Forward) -> Subject | None:
     if method == "tools/call":
         reads = None if target.entry is None else target.entry.item.reads
         return Subject(TOOLS, server, target.own, reads)
-    if method == "completion/complete":
+    if method == COMPLETE:
         return _completed(server, forward)
     known = _KINDS.get(method)
     if known is None:

@@ -15,7 +15,7 @@ from tests.emulators.composio import ComposioEmulator
 from tests.serving import Answer, Client, LegacyClient, Line, http, modern
 from tests.upstream.composio import server as composio_server
 from toolyard.catalogue.items import RESOURCES
-from toolyard.config import Config, InProcess, ServerConfig
+from toolyard.config import Config, InProcess, ResultsConfig, ServerConfig, StateConfig
 from toolyard.config.callers import AccessConfig, AccessRule, AuditConfig, AuthConfig, IssuerConfig
 from toolyard.policy.access import AccessPolicy
 from toolyard.wire.call import Principal
@@ -330,3 +330,87 @@ async def test_tools_that_a_server_does_not_list_can_be_allowed_alone() -> None:
     ):
         assert await found(yard, "x") == ({"mcp__composio__GMAIL_SEND_EMAIL"}, [])
         assert await found(yard, "y") == (set(), [])
+
+
+# What is kept
+
+
+def test_no_tenant_is_mistaken_for_a_user_of_another() -> None:
+    user = Principal("acme", subject="anna", issuer="https://issuer.example")
+    like = Principal(user.owner)
+    assert like.owner != user.owner
+    assert like.binding != user.binding
+    assert Principal(like.owner).owner not in (like.owner, user.owner)
+
+
+async def test_profiles_of_hidden_servers_do_not_exist() -> None:
+    tables = {"state": StateConfig(key="a key for credential profiles")}
+    async with place(tables=tables, view="search", dialects=("suna",)) as yard:
+        wanted = {"toolkit_slug": "files", "profile_name": "work"}
+        made = await yard.call("create_credential_profile", wanted, headers=of("main"))
+        id = json.loads(made.result["content"][0]["text"])["profile"]["profile_id"]
+        for agent, is_seen in (("reader", False), ("main", True)):
+            listed = await yard.call("get_credential_profiles", {}, headers=of(agent))
+            assert (id in json.dumps(listed.json)) == is_seen, agent
+            deleted = await yard.call("delete_credential_profile", {"profile_id": id}, headers=of(agent))
+            assert ("not found" in json.dumps(deleted.json)) != is_seen
+
+
+async def test_a_result_of_a_renamed_tool_stays_hidden_when_the_tool_is_gone() -> None:
+    speaker = upstream()
+    rule = AccessRule(who=("reader",), deny=("up/write",))
+    server = lambda url: at(url, rename={"write": "store"})  # noqa: E731
+    async with (
+        speaking(speaker) as url,
+        place(server(url), access=AccessConfig(rules=(rule,)), results=ResultsConfig()) as yard,
+    ):
+        big = await yard.call("mcp__up__store", {"text": "words " * 10_000}, headers=of("main"))
+        uri = big.result["structuredContent"]["storage"]["resource"]
+        line = await yard.listen("/mcp", of("main"), toolsListChanged=True)
+        speaker.tools = [tool("read")]
+        await speaker.tell(TOOLS_CHANGED)
+        assert (await line.next_message())["method"] == TOOLS_CHANGED
+        assert (await yard.modern("resources/read", {"uri": uri}, headers=of("main"))).result
+        refused = await yard.modern("resources/read", {"uri": uri}, headers=of("reader"))
+        assert "not found" in refused.error["message"]
+
+
+@pytest.mark.parametrize("verb", ["preview", "confirm"])
+async def test_what_a_person_has_to_see_first_is_not_completed(verb: str) -> None:
+    rules = (AccessRule(who=("x",), **{verb: ("prompt:notes/*", "resource:notes/*")}),)
+    async with place(access=AccessConfig(rules=rules)) as yard:
+        for ref in (
+            {"type": "ref/prompt", "name": "mcp__notes__ask_notes"},
+            {"type": "ref/resource", "uri": "notes://items/{id}"},
+        ):
+            asked = {"ref": ref, "argument": {"name": "topic" if "name" in ref else "id", "value": ""}}
+            answer = await yard.modern("completion/complete", asked, headers=of("x"))
+            assert answer.result["completion"] == {"values": []}
+            assert (await yard.modern("completion/complete", asked, headers=of("y"))).result["completion"][
+                "values"
+            ]
+
+
+async def test_the_audit_has_every_way_in(tmp_path: Path) -> None:
+    tables = {"audit": AuditConfig(url=f"file://{tmp_path}")}
+    async with place(tables=tables, results=ResultsConfig()) as yard:
+        session = await LegacyClient.start(agents_client(yard, "reader"))
+        await session.request("resources/subscribe", {"uri": "notes://secret"})
+        ref = {"type": "ref/resource", "uri": "files://items/{id}"}
+        await session.request("completion/complete", {"ref": ref, "argument": {"name": "id", "value": ""}})
+        line = await yard.listen("/mcp", of("reader"), resourceSubscriptions=["files://public"])
+        line.hang_up()
+        big = await yard.call("mcp__files__list_files", headers=of("main"))
+        stored = big.result["structuredContent"]["storage"]["resource"]
+        for agent in ("main", "reader"):
+            await yard.modern("resources/read", {"uri": stored}, headers=of(agent))
+    records = [json.loads(line) for line in lines_in(tmp_path)]
+    told = [(one["agent"], one["method"], one["tool"], one["outcome"]) for one in records]
+    assert told == [
+        ("reader", "resources/subscribe", "notes://secret", "refused"),
+        ("reader", "completion/complete", "files://items/{id}", "refused"),
+        ("reader", "subscriptions/listen", "files://public", "refused"),
+        ("main", "tools/call", "list_files", "ok"),
+        ("main", "results/read", "list_files", "ok"),
+        ("reader", "results/read", "list_files", "refused"),
+    ]

@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw
 
 from .._version import __version__
 from ..catalogue.catalogue import CatalogueEntry
-from ..catalogue.items import KINDS, ItemKind
+from ..catalogue.items import KINDS, RESOURCES, ItemKind
 from ..dispatch import Mount
 from ..kit.events import RESOURCE_UPDATED, TASK_CHANGED, ChangeEvent, EventListener
 from ..upstream.base import Forward
@@ -36,6 +36,8 @@ from .context import ViewContext
 from .forwarding import upstream_task_id
 
 MAX_SUBSCRIPTIONS = 1000
+MAX_NOTED = 20
+"""Resources of one request that lead nowhere and are recorded each."""
 PAUSE_SECONDS = 1.0
 ACKNOWLEDGE_SECONDS = 2.0
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -150,6 +152,8 @@ class Subscriptions:
         owners = self._owners(wanted.resource_subscriptions or (), call)
         if wanted.resource_subscriptions is not UNSET:
             agreed.resource_subscriptions = [uri for uri in wanted.resource_subscriptions if uri in owners]
+            for uri in [uri for uri in wanted.resource_subscriptions if uri not in owners][:MAX_NOTED]:
+                await self._context.note_unknown(call, RESOURCES, uri)
         tasks = self._tasks(call, wanted)
         if wanted.task_ids is not UNSET:
             agreed.task_ids = list(tasks)

@@ -292,6 +292,7 @@ class View(ABC):
     async def _subscribe(self, call: Call) -> Any:
         uri = decode_params(call.params, UriParams).uri
         if not self.knows(uri, call):
+            await self.context.note_unknown(call, RESOURCES, uri)
             raise not_found(call, uri)
         if call.session is not None:
             if len(call.session.subscriptions | {uri}) > MAX_SUBSCRIPTIONS:
