@@ -12,11 +12,13 @@ from msgspec.structs import replace
 from tests.app.speaker import Speaker, speaking, tool
 from tests.app.yard import Yard, at, yard
 from tests.emulators.composio import ComposioEmulator
-from tests.serving import Answer, Client, LegacyClient, Line, http, modern
+from tests.policy.yard_servers import notes
+from tests.serving import Answer, Client, LegacyClient, Line, http, modern, serving
 from tests.upstream.composio import server as composio_server
 from toolyard.catalogue.items import RESOURCES
 from toolyard.config import Config, InProcess, ResultsConfig, ServerConfig, StateConfig
 from toolyard.config.callers import AccessConfig, AccessRule, AuditConfig, AuthConfig, IssuerConfig
+from toolyard.edge.request import Pace, Refused
 from toolyard.policy.access import AccessPolicy
 from toolyard.wire.call import Principal
 
@@ -414,3 +416,31 @@ async def test_the_audit_has_every_way_in(tmp_path: Path) -> None:
         ("main", "results/read", "list_files", "ok"),
         ("reader", "results/read", "list_files", "refused"),
     ]
+
+
+# Callers that are not let in any more
+
+
+@pytest.mark.parametrize("how", ["revoked", "changed"])
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_stream_ends_when_its_caller_would_not_be_let_in_again(era: str, how: str) -> None:
+    is_over = False
+
+    def admit(headers: Any) -> Principal:
+        if is_over and how == "revoked":
+            raise Refused(401, "revoked")
+        return Principal("acme", "x", groups=frozenset({"other"} if is_over else {"staff"}))
+
+    pace = Pace(watch_after=0.01, stream_after=0.02, ping_every=0.02)
+    async with serving(notes.asgi(identify=admit, pace=pace)) as client:
+        if era == "modern":
+            headers, message = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+            line = await client.open(headers, message)
+        else:
+            line = await (await LegacyClient.start(client)).listen()
+        if era == "modern":
+            assert "acknowledged" in (await line.next_message())["method"]
+        is_over = True
+        rest = [message async for message in line.messages()]
+        told = [one["error"]["message"].partition(" is")[0] for one in rest]
+        assert told == (["The credential"] if era == "modern" else [])

@@ -100,6 +100,8 @@ class HttpRequest(Struct, gc=False):
     """Headers of every reply: CORS, for a browser."""
     keys: Mapping[str, Secret] | None = None
     """The caller's keys."""
+    is_valid: Callable[[], Awaitable[bool]] | None = None
+    """For a stream that stays open: whether its caller would be let in again, as the same one."""
 
 
 class Pace(Struct, frozen=True, kw_only=True):

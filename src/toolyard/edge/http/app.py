@@ -57,6 +57,8 @@ from .legacy import LegacyEndpoint
 logger = logging.getLogger("toolyard.edge")
 
 _LOCAL = Identity()
+_RIGHTS = ("kind", "agent", "groups", "scopes", "grant")
+"""What a principal's rights come from, besides who it is."""
 
 
 class HttpEdge:
@@ -129,7 +131,7 @@ class HttpEdge:
             thread = (headers.get(THREAD_HEADER) or "")[:MAX_THREAD]
             request.identity = replace(request.identity, thread=thread)
         try:
-            await (self._post(request) if method == "POST" else self._get_or_delete(method, request))
+            await (self._post(request, scope) if method == "POST" else self._get_or_delete(request, scope))
         finally:
             if request.keys is not None:
                 forget_keys(request.keys)
@@ -253,7 +255,26 @@ class HttpEdge:
             return await authenticate_caller(authenticator, headers, scope, receive, path or self.path)
         return _LOCAL
 
-    async def _get_or_delete(self, method: str, request: HttpRequest) -> None:
+    def _stay(self, request: HttpRequest, scope: Scope) -> None:
+        """The request opens a stream: from time to time its caller is looked at again."""
+        if self._identify is None and self._callers.authenticator is None:
+            return
+        before = request.identity.principal
+
+        async def is_valid() -> bool:
+            try:
+                now = (await self._identity_of(request.headers, scope, request.receive)).principal
+            except Refused as refused:
+                return refused.status not in (401, 403)  # else it is not known just now
+            except Exception as error:  # the application's code, as in _turn_away
+                logger.error("identify failed", exc_info=error)
+                return True
+            return all(getattr(now, name) == getattr(before, name) for name in _RIGHTS)
+
+        request.is_valid = is_valid
+
+    async def _get_or_delete(self, request: HttpRequest, scope: Scope) -> None:
+        method: str = scope["method"]
         if request.headers.version in MODERN_VERSIONS:
             await _not_allowed(request, "Only POST is allowed in protocol version 2026-07-28")
             return
@@ -264,6 +285,7 @@ class HttpEdge:
             await send_json(request.send, error.http_status, encode_error(None, error), request.reply_headers)
             return
         if method == "GET":
+            self._stay(request, scope)
             await self._get(request)
         elif method == "DELETE":
             await self._legacy.delete(request)
@@ -280,7 +302,7 @@ class HttpEdge:
         else:
             await self._legacy.get(request)
 
-    async def _post(self, request: HttpRequest) -> None:
+    async def _post(self, request: HttpRequest, scope: Scope) -> None:
         raw = request.headers.raw
         accepted = self._accept[raw.get(b"accept")]
         if raw.get(b"content-type") != JSON_TYPE or not accepted.json:
@@ -318,6 +340,8 @@ class HttpEdge:
         elif call.method == "subscriptions/listen" and self._closing:
             await _refuse(request, 503, "The server is shutting down")
         else:
+            if call.method == "subscriptions/listen":
+                self._stay(request, scope)
             await exchange.run(self._service, call)
 
     async def _read_body(self, first: Event, request: HttpRequest) -> bytes | None:
