@@ -87,6 +87,13 @@ async def test_whom_an_application_names_is_not_the_local_user() -> None:
         assert b"files" not in (await get(yard, "/metrics", of("reader"))).body
 
 
+async def test_only_the_machine_itself_decides_where_nobody_is_asked_who_they_are() -> None:
+    async with yard(*SERVERS, tables={"access": ACCESS}) as place:
+        assert (await get(place, "/approvals", {})).status == 200
+        for name in ("x-forwarded-for", "x-real-ip", "forwarded"):
+            assert (await get(place, "/approvals", {name: "192.0.2.7"})).status == 403
+
+
 def changed(yard: Yard, access: AccessConfig) -> Config:
     return replace(yard.gateway.config, access=access)
 
