@@ -1,4 +1,4 @@
-"""Three whole gateways on one store: together they give what one would, also under more load than they can bear."""
+"""Three whole gateways on one store: together they give what one would, also under too much load."""
 
 from collections.abc import Iterator
 from pathlib import Path
