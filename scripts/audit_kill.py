@@ -1,7 +1,8 @@
 """Kills processes that write the audit, with SIGKILL under load; `make audit-kill`.
 
-Every record that was acknowledged has to be in the store afterwards, and every chain has to verify. The
-processes and the counting are in `tests/audit/killing.py`. Exits with 1 if anything is missing.
+They are bare writers, which are fast, and whole gateways with clients. Every record that was acknowledged has
+to be in the store afterwards, and every chain has to verify. The processes and the counting are in
+`tests/audit/killing.py`. Exits with 1 if anything is missing.
 """
 
 import argparse
@@ -9,16 +10,25 @@ import asyncio
 import random
 import sys
 import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # a script's path has only its own folder
 
-from tests.audit.killing import kill_writers  # noqa: E402
+from tests.audit.killing import KillReport, kill_gateways, kill_writers  # noqa: E402
 from tests.stores import PostgresServer  # noqa: E402
 
 STORES = ("file", "sqlite", "postgres")
-MOST = {"file": 20_000, "sqlite": 5_000, "postgres": 2_000}
+MOST = {
+    ("writer", "file"): 20_000,
+    ("writer", "sqlite"): 5_000,
+    ("writer", "postgres"): 2_000,
+    ("gateway", "file"): 2_000,
+    ("gateway", "sqlite"): 1_000,
+    ("gateway", "postgres"): 1_000,
+}
 """How many records a process may write before it is killed: about a second's worth."""
 
 
@@ -27,27 +37,36 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20, help="how often, in each store (default: 20)")
     parser.add_argument("--store", choices=STORES, action="append", help="one of them; may be repeated")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="repeats a run's choices")
+    parser.add_argument("--writers-only", action="store_true", help="no whole gateways")
     given = parser.parse_args()
     print(f"seed {given.seed}")
-    results = [run(store, given.kills, given.seed) for store in given.store or STORES]
-    return 0 if all(results) else 1
+    loads = {"writer": kill_writers} | ({} if given.writers_only else {"gateway": kill_gateways})
+    is_good = True
+    for store in given.store or STORES:
+        for load, kill in loads.items():
+            started = time.monotonic()
+            report = run(kill, store, MOST[load, store], given.kills, given.seed)
+            show(f"{load}, {store}", report, time.monotonic() - started)
+            is_good = is_good and report.is_good
+    return 0 if is_good else 1
 
 
-def run(store: str, kills: int, seed: int) -> bool:
-    started = time.monotonic()
-    if store == "postgres":
-        with PostgresServer() as server:
-            report = asyncio.run(kill_writers(server.url, kills=kills, most=MOST[store], seed=seed))
-    else:
-        report = asyncio.run(kill_writers(f"{store}:", kills=kills, most=MOST[store], seed=seed))
+def run(kill: Callable[..., Coroutine[Any, Any, KillReport]], store: str, most: int, kills: int, seed: int):
+    if store != "postgres":
+        return asyncio.run(kill(f"{store}:", kills=kills, most=most, seed=seed))
+    with PostgresServer() as server:
+        return asyncio.run(kill(server.url, kills=kills, most=most, seed=seed))
+
+
+def show(name: str, report: KillReport, seconds: float) -> None:
     print(
-        f"{store:<9} {report.kills} kills, {report.acknowledged:,} acknowledged, "
+        f"{name:<18} {report.kills} kills, {report.acknowledged:,} acknowledged, "
         f"{report.recorded:,} recorded, {len(report.missing)} missing, {report.chains} chains, "
-        f"{report.torn} torn, {len(report.damages)} damaged, {time.monotonic() - started:.0f} s"
+        f"{report.torn} torn, {len(report.damages)} damaged, {seconds:.0f} s",
+        flush=True,
     )
     for problem in (*report.missing[:5], *report.damages[:5]):
         print(f"  {problem}")
-    return report.is_good
 
 
 if __name__ == "__main__":

@@ -240,6 +240,40 @@ class Guard:
 
     # The record
 
+    async def note_answered(self, call: Call, name: str, failed: bool) -> None:
+        """Record a call that the gateway answered by itself: a meta tool, or a stored result."""
+        if self.audit is None:
+            return
+        arguments = call.members().get("arguments")
+        await self.audit.append(
+            AuditRecord(
+                **_who(call),
+                time=now(),
+                outcome="tool_error" if failed else "ok",
+                method=call.method,
+                tool=name,
+                decision="allow",
+                arguments_digest=self.audit.arguments.digest(arguments),
+                arguments=self.audit.arguments.redacted(arguments),
+                request_bytes=len(memoryview(call.params)),
+                request_id=new_request_id(),
+            )
+        )
+
+    async def note_refused(self, peer: str, reason: str) -> None:
+        """Record a request that was turned away because of its credential."""
+        if self.audit is not None:
+            record = AuditRecord(
+                time=now(),
+                outcome="refused",
+                method="authenticate",
+                client=peer,
+                decision="deny",
+                rule=reason[:200],
+                request_id=new_request_id(),
+            )
+            await self.audit.append(record)
+
     async def note_unknown(self, call: Call, name: str, subject: Subject | None) -> None:
         """Record that a caller asked for a name that leads nowhere. `subject`: what it is for others."""
         if self.audit is None:

@@ -2,8 +2,8 @@
 
 `python -m tests.audit.killing URL FOLDER RUN` is the process: it appends records as fast as it can, and
 writes the id of each to standard output after `append` has returned. `kill_under_load` starts it again and
-again in one store, kills each with SIGKILL after a random number of records, and compares. Another `Load`,
-such as the clients of a gateway, can take its place.
+again in one store, kills each with SIGKILL after a random number of records, and compares. A whole gateway
+and its clients can take the place of that process (`GatewayLoad`).
 """
 
 import asyncio
@@ -14,12 +14,14 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from tests.audit.records import KEY, record
+from tests.faults.talk import Talk
+from tests.faults.yard import Gateway, toml
 from toolyard.audit import open_audit
 from toolyard.audit.chain import ChainKey
 from toolyard.audit.log import open_audit_store
@@ -37,11 +39,11 @@ class Load(Protocol):
 
     async def start(self) -> None: ...
 
-    async def acknowledged(self) -> str:
-        """Wait for the next record that was acknowledged; empty when the process is dead."""
+    async def acknowledged(self) -> str | None:
+        """Wait for the next record that was acknowledged; None when the process is dead."""
         ...
 
-    def kill(self) -> None: ...
+    async def kill(self) -> None: ...
 
 
 class WriterLoad:
@@ -60,16 +62,67 @@ class WriterLoad:
             stdout=asyncio.subprocess.PIPE,
         )
 
-    async def acknowledged(self) -> str:
+    async def acknowledged(self) -> str | None:
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
         if not line.endswith(b"\n"):  # killed while it wrote the id
             await self._process.wait()
-            return ""
+            return None
         return line.decode().strip()
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         self._process.send_signal(signal.SIGKILL)
+
+
+class GatewayLoad:
+    """A whole gateway, and clients that call a tool over HTTP. An answer is the acknowledgement."""
+
+    def __init__(self, url: str, folder: Path, run: int) -> None:
+        self._url = url
+        self._folder = folder
+        self._run = run
+        self._answered: asyncio.Queue[str] = asyncio.Queue()
+        self._clients: list[asyncio.Task[None]] = []
+        self._ended = 0
+
+    async def start(self) -> None:
+        servers = {"demo": {"module": "toolyard.servers.demo:server", "start": "eager"}}
+        audit = f'[audit]\nurl = "{self._url}"\narguments = "redacted"\nmax_bytes = {MAX_BYTES}\n'
+        config = toml(servers, state_dir=str(self._folder)) + audit
+        self._gateway = await Gateway.start(self._folder, config, TOOLYARD_KEY=KEY.decode())
+        self._clients = [asyncio.create_task(self._call(first)) for first in range(AT_A_TIME)]
+
+    async def acknowledged(self) -> str | None:
+        while True:
+            name = await self._answered.get()
+            if name:
+                return name
+            self._ended += 1
+            if self._ended == AT_A_TIME:
+                await asyncio.gather(*self._clients)
+                return None
+
+    async def kill(self) -> None:
+        await self._gateway.kill()
+
+    async def _call(self, first: int) -> None:
+        talk, number = Talk(self._gateway.port), first
+        try:
+            while True:
+                name = f"{self._run}-{number}"
+                answer = await talk.call("mcp__demo__echo", text=name)
+                if "error" in answer:
+                    raise RuntimeError(f"the gateway refused a call: {answer['error']}")
+                self._answered.put_nowait(name)
+                number += AT_A_TIME
+        except (OSError, EOFError):  # it was killed
+            talk.close()
+        finally:
+            self._answered.put_nowait("")
+
+    @staticmethod
+    def id_of(line: dict[str, Any]) -> str:
+        return (line.get("arguments") or {}).get("text", "")
 
 
 class KillReport(Struct, kw_only=True):
@@ -86,7 +139,7 @@ class KillReport(Struct, kw_only=True):
         return not self.missing and not self.damages
 
 
-def default_id(line: dict[str, str]) -> str:
+def default_id(line: dict[str, Any]) -> str:
     return line.get("request_id", "")
 
 
@@ -99,7 +152,7 @@ async def kill_under_load(
     most: int,
     seed: int,
     key: bytes = KEY,
-    id_of: Callable[[dict[str, str]], str] = default_id,
+    id_of: Callable[[dict[str, Any]], str] = default_id,
 ) -> KillReport:
     """Kill each load after 1 to `most` acknowledgements, then check the store of `url`.
 
@@ -112,11 +165,11 @@ async def kill_under_load(
         await load.start()
         until = chance.randint(1, most)
         count = 0
-        while name := await load.acknowledged():
+        while (name := await load.acknowledged()) is not None:
             acknowledged.add(name)
             count += 1
             if count == until:
-                load.kill()
+                await load.kill()
         if count < until:
             raise RuntimeError(f"the process ended by itself after {count} records")
     store = open_audit_store(AuditConfig(url=url), folder, ChainKey(key))
@@ -145,6 +198,20 @@ async def kill_writers(url: str, *, kills: int, most: int, seed: int) -> KillRep
         place = Path(folder)
         return await kill_under_load(
             lambda run: WriterLoad(url, place, run), url, place, kills=kills, most=most, seed=seed
+        )
+
+
+async def kill_gateways(url: str, *, kills: int, most: int, seed: int) -> KillReport:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        return await kill_under_load(
+            lambda run: GatewayLoad(url, place, run),
+            url,
+            place,
+            kills=kills,
+            most=most,
+            seed=seed,
+            id_of=GatewayLoad.id_of,
         )
 
 

@@ -1,5 +1,6 @@
 """Records to write, and what is read back of them."""
 
+import resource
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -44,3 +45,17 @@ async def stored_objects(store: AuditStore) -> list[dict[str, Any]]:
 
 async def request_ids(store: AuditStore) -> list[str]:
     return [found["request_id"] for found in await stored_objects(store) if found["event"] == "call"]
+
+
+class full_disk:
+    """No file of this process can grow beyond so many bytes; a line that crosses the limit is cut."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __enter__(self) -> None:
+        self._before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self._size, self._before[1]))
+
+    def __exit__(self, *_: object) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, self._before)

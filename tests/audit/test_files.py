@@ -1,15 +1,15 @@
 """The audit as files: what is written, rotated, kept while disks are full, and found by a check."""
 
 import os
-import resource
 import stat
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.audit.records import KEY, record, request_ids, stored_objects
+from tests.audit.records import KEY, full_disk, record, request_ids, stored_objects
 from toolyard.audit import AuditLog, AuditUnavailableError, open_audit
 from toolyard.audit.chain import ChainKey
 from toolyard.audit.files import FileAuditStore
@@ -157,20 +157,6 @@ async def test_open_goes_on_and_counts(tmp_path: Path):
     assert (await checked(tmp_path)).chains[0].lost == 2
 
 
-class full_disk:
-    """No file of this process can grow beyond so many bytes; a line that crosses the limit is cut."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-
-    def __enter__(self) -> None:
-        self._before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (self._size, self._before[1]))
-
-    def __exit__(self, *_: object) -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, self._before)
-
-
 async def test_a_folder_that_cannot_be_written_refuses_calls_and_the_log_says_why(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
@@ -180,6 +166,56 @@ async def test_a_folder_that_cannot_be_written_refuses_calls_and_the_log_says_wh
     assert str(tmp_path) not in str(refused.value)
     assert "File exists" in caplog.text
     assert "calls are refused" in caplog.text
+
+
+async def test_a_log_that_cannot_begin_refuses_the_first_call_before_it_has_any_effect(tmp_path: Path):
+    (tmp_path / "audit").write_text("a file where the folder should be")
+    log = opened(tmp_path)
+    await log.start()
+    with pytest.raises(AuditUnavailableError):
+        await log.ensure_writable()
+    (tmp_path / "audit").unlink()
+    await log.ensure_writable()
+    await log.append(record())
+    await log.close()
+    assert (await checked(tmp_path)).chains[0].lost == 0
+
+
+async def test_a_file_that_is_old_is_followed_by_another(tmp_path: Path):
+    store = FileAuditStore(tmp_path / "audit", ChainKey(KEY), max_age=-1.0)
+    await store.append(b'{"event":"call","time":"2026-11-16T12:00:00Z"}')
+    await store.close()
+    assert len(files(tmp_path)) == 3
+    assert (await checked(tmp_path)).is_intact
+
+
+async def test_a_journal_of_retention_that_was_changed_does_not_excuse_anything(tmp_path: Path):
+    await written(tmp_path, 12, max_bytes=3000)
+    live = opened(tmp_path)
+    await live.append(record())
+    await live.store.prune(time.time() + 1000)
+    assert (await checked(tmp_path)).is_intact
+    [journal] = (tmp_path / "audit").glob("pruned-*.jsonl")
+    text = journal.read_bytes()
+    journal.write_bytes(text.replace(b'"last":{', b'"last": {', 1))
+    assert not (await checked(tmp_path)).is_intact
+    journal.write_bytes(b"")
+    assert [damage.kind for damage in (await checked(tmp_path)).damages] == ["missing"]
+    journal.write_bytes(text)
+    assert (await checked(tmp_path)).is_intact
+    await live.close()
+
+
+@pytest.mark.parametrize("event", ["start", "call", "end"])
+async def test_a_line_that_is_no_unicode_is_damage_like_any_other(tmp_path: Path, event: str):
+    await written(tmp_path, 1)
+    [file] = files(tmp_path)
+    file.write_bytes(
+        file.read_bytes().replace(
+            f'"{event}"'.encode(), f'"{event}","x":"\udc80"'.encode("utf-8", "surrogateescape")
+        )
+    )
+    assert not (await checked(tmp_path)).is_intact
 
 
 CHANGES = ["edit", "delete", "swap", "insert", "repeat", "cut"]

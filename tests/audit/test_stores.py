@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from tests.audit.records import KEY, record, request_ids, stored_objects
+from tests.audit.records import KEY, full_disk, record, request_ids, stored_objects
 from tests.stores import PostgresServer
 from toolyard.audit import AuditLog, AuditUnavailableError, open_audit
 from toolyard.audit.chain import ChainKey
@@ -129,6 +130,26 @@ async def test_nothing_is_pruned_before_its_time(url: str, tmp_path: Path):
     await store.close()
 
 
+@pytest.mark.parametrize("url", ["file:", "sqlite:"])
+async def test_calls_are_refused_while_the_disk_is_full(url: str, tmp_path: Path):
+    log = opened(url, tmp_path)
+    await log.append(record(0))
+    with full_disk(0):
+        with pytest.raises(AuditUnavailableError):
+            await log.append(record(1))
+        with pytest.raises(AuditUnavailableError):
+            await log.ensure_writable()
+    await log.ensure_writable()
+    await log.append(record(2))
+    await log.close()
+    reader = store_of(url, tmp_path)
+    assert await request_ids(reader) == ["r-0", "r-2"]
+    await reader.close()
+    report = await checked(url, tmp_path)
+    assert report.is_intact
+    assert report.chains[0].lost == 1
+
+
 CHANGES = {
     "altered": "UPDATE toolyard_audit SET line = replace(line, 'git_log', 'git_xxx') WHERE seq = 3",
     "missing": "DELETE FROM toolyard_audit WHERE seq = 3",
@@ -184,3 +205,20 @@ async def test_a_restart_of_postgres_between_two_calls_is_not_noticed(
     await log.append(record(2))
     await log.close()
     assert (await checked(postgres_url, tmp_path)).is_intact
+
+
+async def test_a_gateway_that_may_only_insert_records_can_keep_an_audit(
+    postgres_server: PostgresServer, postgres_url: str, tmp_path: Path
+):
+    await written(postgres_url, tmp_path, 1)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        for statement in (
+            "CREATE ROLE scribe LOGIN PASSWORD 'correct-horse-battery'",
+            "GRANT SELECT, INSERT ON toolyard_audit TO scribe",
+            "GRANT SELECT, INSERT, UPDATE ON toolyard_audit_chains, toolyard_audit_cursors TO scribe",
+        ):
+            connection.execute(statement.encode())
+    await written(postgres_url.replace("//yard:", "//scribe:"), tmp_path, 2, 3)
+    report = await checked(postgres_url, tmp_path)
+    assert report.is_intact
+    assert [chain.records for chain in report.chains] == [1, 2]

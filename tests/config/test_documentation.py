@@ -23,8 +23,8 @@ from toolyard.config import (
     TelemetryConfig,
     load,
 )
-from toolyard.config.caller_tables import ACCESS, ACCESS_RULE, LIMIT_RULE, LIMITS, PRICE
-from toolyard.config.callers import AccessConfig, AccessRule, LimitRule, LimitsConfig, PriceRule
+from toolyard.config.caller_tables import ACCESS, ACCESS_RULE, AUDIT, LIMIT_RULE, LIMITS, PRICE
+from toolyard.config.callers import AccessConfig, AccessRule, AuditConfig, LimitRule, LimitsConfig, PriceRule
 from toolyard.config.loader import KEYS as TOP
 from toolyard.config.servers import KEYS
 from toolyard.config.tables import GATEWAY, RESULTS, SEARCH, STATE, STORE, TELEMETRY
@@ -52,6 +52,7 @@ def section(heading: str) -> str:
         ("`[limits]`", LIMITS),
         ("`[[limits.rules]]`", LIMIT_RULE),
         ("`[[limits.prices]]`", PRICE),
+        ("`[audit]`", AUDIT),
         ("Servers", KEYS),
     ],
 )
@@ -70,6 +71,7 @@ TABLES = {
     AccessRule: ACCESS_RULE,
     LimitsConfig: LIMITS,
     PriceRule: PRICE,
+    AuditConfig: AUDIT,
 }
 SERVERS = (ServerConfig, Stdio, Http, InProcess, Composio)
 
@@ -94,6 +96,7 @@ def test_every_field_has_a_key():
         ("`[access]`", [AccessConfig]),
         ("`[[access.rules]]`", [AccessRule]),
         ("`[limits]`", [LimitsConfig]),
+        ("`[audit]`", [AuditConfig]),
         ("Servers", SERVERS),
     ],
 )
@@ -101,7 +104,7 @@ def test_the_documented_defaults_are_the_real_ones(heading: str, models: list[ty
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| `([^`]+)` \|", section(heading), re.M)
     told = {key: default for key, default in rows if key not in ("state_dir", "api_key", "enabled")}
     real = {field.name: field.default for model in models for field in fields(model)}
-    sizes = {'"2GiB"': 2 * 2**30, '"1GiB"': 2**30, '"512MiB"': 2**29}
+    sizes = {'"2GiB"': 2 * 2**30, '"1GiB"': 2**30, '"512MiB"': 2**29, '"64MiB"': 2**26}
     assert told
     for key, default in told.items():
         if default in sizes:

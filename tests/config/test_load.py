@@ -256,7 +256,7 @@ def test_a_mistake_in_a_server_is_told_with_file_server_and_key(
         ('[servers.c]\ncommand = "x"\n[servers.c.results.tools.t]\nmax_items = 0',
          "invalid 'max_items'", None),
         ('[servers.c]\ntype = "composio"\nurl = "http://x"', "has 'url'", None),
-        ('[servers.c]\ntype = "composio"\nuser_id = "{user}"', "{user}", "{tenant}"),
+        ('[servers.c]\ntype = "composio"\nuser_id = "{person}"', "{person}", "{tenant}"),
         ('[servers.c]\ntype = "composio"\nuser_id = "{thread}"', "without {user} or {tenant}", "add {user}"),
         ('[gateway]\nview = "bear"', "'view' of [gateway] must be", "did you mean 'bare'?"),
         ('[gateway]\nview = "bare"', "no 'server'", 'server = "NAME"'),

@@ -11,6 +11,7 @@ from ..callers.authenticator import (
     Authenticator,
     Challenges,
     InsufficientScope,
+    OnRefused,
     TokenVerifier,
     requested_resource,
 )
@@ -32,7 +33,14 @@ class GatewayCallers:
     """Until `enforce` is called nobody is asked who they are, as in a process of the caller's own."""
 
     def __init__(
-        self, config: Config, folder: Path | None, state: State, sealer: Sealer, *, has_key: bool
+        self,
+        config: Config,
+        folder: Path | None,
+        state: State,
+        sealer: Sealer,
+        *,
+        has_key: bool,
+        on_refused: OnRefused | None = None,
     ) -> None:
         """`has_key`: the sealer's key is known to other processes too, and not made up for this one."""
         self.setting = AuthenticatorSetting()
@@ -41,6 +49,7 @@ class GatewayCallers:
         self._state = state
         self._sealer = sealer
         self._has_key = has_key
+        self._on_refused = on_refused
         self._keys: ApiKeys | None = None
         self._is_enforced = False
         self._is_exposed = False
@@ -94,6 +103,7 @@ class GatewayCallers:
             verifiers,
             challenges=Challenges(resource.metadata_url, auth.scopes) if auth.issuers else None,
             locate=resource.url if auth.issuers else None,
+            on_refused=self._on_refused,
             proxy=auth.proxy,
             # Behind a public address there is a proxy, and through it everybody comes from this machine.
             required=auth.required or bool(config.gateway.public_url),

@@ -73,7 +73,12 @@ class Gateway:
         self._store = CatalogueStore(folder)
         self.storage = GatewayStorage(config, folder, self.sealer)
         self.callers = GatewayCallers(
-            config, folder, self.storage.state, self.sealer, has_key=key is not None
+            config,
+            folder,
+            self.storage.state,
+            self.sealer,
+            has_key=key is not None,
+            on_refused=self._note_refused,
         )
         self.policy = (
             GatewayPolicy(
@@ -125,6 +130,7 @@ class Gateway:
             one_client=one_client,
             scope_of=None if self.policy is None else self.policy.scope_of,
             on_unknown=None if self.policy is None else self.policy.on_unknown,
+            on_answered=None if self.policy is None else self.policy.guard.note_answered,
         )
         self.search = GatewaySearch(
             self._context,
@@ -136,6 +142,11 @@ class Gateway:
             remotes=self.remotes,
             profiles=self.storage.profiles,
         )
+
+    async def _note_refused(self, peer: str, reason: str) -> None:
+        """A credential was not accepted."""
+        if self.policy is not None:
+            await self.policy.guard.note_refused(peer, reason)
 
     def serve_many_tenants(self) -> None:
         """Callers are told apart, and must not see each other's data. To be said before it starts."""

@@ -59,6 +59,7 @@ _SET_CURSOR = (
     " SET seq = excluded.seq, saved = excluded.saved"
 )
 _NO_LIMIT = 2**62
+_NOTHING = b""
 _encode = msgspec.json.Encoder().encode
 
 Values = Sequence[Any]
@@ -89,6 +90,9 @@ class DatabaseAuditStore:
         self._writer: asyncio.Task[None] | None = None
         self._is_unsure = False
         """A commit failed, and may have been done all the same."""
+
+    async def begin(self) -> None:
+        await self.append(_NOTHING)
 
     async def append(self, body: bytes) -> None:
         written = asyncio.get_running_loop().create_future()
@@ -125,9 +129,12 @@ class DatabaseAuditStore:
             self._started = time.time()
         if self._is_unsure:
             await self._find_head(chain)
+        bodies = [body for body in bodies if body != _NOTHING]
         if chain.head.seq < 0:
             links = (await self.heads())[:MAX_LINKS]
             bodies = [_encode(chain_start(links)), *bodies]
+        if not bodies:
+            return
         head, written = chain.head, time.time()
         rows: list[Values] = []
         for body in bodies:

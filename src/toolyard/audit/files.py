@@ -12,6 +12,7 @@ import re
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 
 import msgspec
 from msgspec import Struct
@@ -39,6 +40,8 @@ logger = logging.getLogger("toolyard.audit")
 _FILE = re.compile(r"(\d{8}T\d{12}Z)_([0-9a-f]{12}-(?:[0-9a-f]{8}|unsigned))_(\d{4,})\.jsonl")
 _JOURNAL = re.compile(r"(pruned-(?:[0-9a-f]{8}|unsigned))\.jsonl")
 _TAIL = 16 * 1024
+MAX_AGE = 24 * 3600.0
+"""Seconds after which a small file is rotated too, or retention could not remove its oldest lines."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -64,16 +67,26 @@ class _Position(Struct):
 
 
 class FileAuditStore:
-    def __init__(self, folder: Path, key: ChainKey, max_bytes: int = 64 << 20) -> None:
+    def __init__(
+        self, folder: Path, key: ChainKey, max_bytes: int = 64 << 20, max_age: float = MAX_AGE
+    ) -> None:
         self.place = str(folder)
         self._folder = folder
         self._key = key
         self._max_bytes = max_bytes
+        self._max_age = max_age
+        self._rotate_at = 0.0
         self._chain: Chain | None = None
         self._file: ChainFile | None = None
         self._descriptor = -1
         self._size = 0
         self._positions: dict[str, _Position] = {}
+        self._known_heads: dict[Path, tuple[tuple[int, int], ChainHead | None]] = {}
+
+    async def begin(self) -> None:
+        with self._translated():
+            if self._chain is None:
+                self._begin()
 
     async def append(self, body: bytes) -> None:
         try:
@@ -84,7 +97,7 @@ class FileAuditStore:
     def _append(self, body: bytes) -> None:
         chain = self._chain or self._begin()
         line, head = chain.line(body)
-        if self._size + len(line) > self._max_bytes:
+        if self._size + len(line) > self._max_bytes or monotonic() > self._rotate_at:
             self._rotate(chain)
             line, head = chain.line(body)
         self._write(line)
@@ -107,7 +120,7 @@ class FileAuditStore:
 
     def _begin(self) -> Chain:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        links = [head for head, _ in self._heads()[:MAX_LINKS]]
+        links = self._heads(MAX_LINKS)
         chain = Chain(self._key)
         # To the microsecond, so that chains which begin in one second sort in their order.
         started = now().strftime("%Y%m%dT%H%M%S%fZ")
@@ -138,6 +151,7 @@ class FileAuditStore:
             file.path.unlink(missing_ok=True)
             raise
         self._file, self._descriptor, self._size = file, descriptor, len(line)
+        self._rotate_at = monotonic() + self._max_age
         chain.advance(head)
 
     async def own_chain(self) -> str:
@@ -191,16 +205,34 @@ class FileAuditStore:
 
     async def heads(self) -> list[ChainHead]:
         with self._translated():
-            return [head for head, _ in await asyncio.to_thread(self._heads)]
+            return await asyncio.to_thread(self._heads)
 
-    def _heads(self) -> list[tuple[ChainHead, float]]:
-        """The heads and when they were written, newest first."""
-        found: dict[str, tuple[ChainHead, float]] = {}
-        for file in self._files():  # a later file of a chain takes the place of an earlier one
-            head = _last_head(file.path)
-            if head is not None:
-                found[file.chain] = (head, file.path.stat().st_mtime)
-        return sorted(found.values(), key=lambda pair: pair[1], reverse=True)
+    def _heads(self, limit: int | None = None) -> list[ChainHead]:
+        """The heads, the one written last first."""
+        by_chain: dict[str, list[ChainFile]] = {}
+        for file in self._files():
+            by_chain.setdefault(file.chain, []).append(file)
+        newest = sorted(by_chain.values(), key=lambda files: _written(files[-1].path), reverse=True)
+        found: list[ChainHead] = []
+        for files in newest:
+            # A process may have been killed before the first line of its last file was whole.
+            heads = (self._head_of(file.path) for file in reversed(files))
+            if head := next((head for head in heads if head is not None), None):
+                found.append(head)
+            if len(found) == limit:
+                break
+        return found
+
+    def _head_of(self, path: Path) -> ChainHead | None:
+        """Whoever follows the log asks again and again, and most files do not change."""
+        with suppress(FileNotFoundError):  # pruned meanwhile
+            found = path.stat()
+            state = (found.st_size, found.st_mtime_ns)
+            kept = self._known_heads.get(path)
+            if kept is None or kept[0] != state:
+                kept = self._known_heads[path] = (state, _last_head(path))
+            return kept[1]
+        return None
 
     async def read(self, chain: str, after: int, limit: int) -> list[bytes]:
         with self._translated():
@@ -233,7 +265,7 @@ class FileAuditStore:
 
     async def newest(self, since: float | None) -> AsyncIterator[LineBlock]:
         with self._translated():
-            by_time = sorted(((file.path.stat().st_mtime, file.path) for file in self._files()), reverse=True)
+            by_time = sorted(((_written(file.path), file.path) for file in self._files()), reverse=True)
             for number, (written, path) in enumerate(by_time):
                 if since is not None and written < since:
                     return
@@ -263,6 +295,10 @@ class FileAuditStore:
                     self._note(last)
                     for file in old:
                         file.path.unlink(missing_ok=True)
+                        self._known_heads.pop(file.path, None)
+                    if len(old) == len(files):
+                        for cursor in (self._folder / "cursors").glob(f"*_{last.chain}"):
+                            cursor.unlink(missing_ok=True)
             return removed
 
     def _old_files(self, files: list[ChainFile], before: float) -> list[ChainFile]:
@@ -322,6 +358,14 @@ class FileAuditStore:
     def _translate_error(self, error: OSError) -> AuditStoreError:
         hint = "free some space" if error.errno == errno.ENOSPC else "may this user write there?"
         return AuditStoreError(f"the audit in {self.place!r} cannot be used: {error.strerror}", hint)
+
+
+def _written(path: Path) -> float:
+    """When it was written last; 0 if it was pruned meanwhile."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _lines(path: Path) -> Iterator[bytes]:

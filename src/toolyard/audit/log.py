@@ -7,6 +7,7 @@ what has no record. Retention and delivery run beside it. Stores are in `files` 
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -17,9 +18,10 @@ import msgspec
 from ..config.callers import AuditConfig
 from .chain import ChainKey, RecordsLost
 from .database import DatabaseAuditStore
+from .delivery import AuditDelivery, AuditSink, SyslogSink, WebhookSink
 from .files import FileAuditStore
 from .postgres import PostgresAuditDatabase
-from .record import ArgumentPolicy, AuditRecord, now
+from .record import MAX_BODY, ArgumentPolicy, AuditRecord, clipped, now
 from .store import AuditStore, AuditStoreError, AuditUnavailableError
 
 logger = logging.getLogger("toolyard.audit")
@@ -37,6 +39,7 @@ class AuditLog:
         *,
         unavailable: Literal["open", "closed"] = "closed",
         keep: float | None = None,
+        deliveries: Sequence[AuditDelivery] = (),
     ) -> None:
         self.store = store
         self.arguments = arguments
@@ -46,6 +49,7 @@ class AuditLog:
         """Records of this process that could not be written."""
         self._is_closed_on_failure = unavailable == "closed"
         self._keep = keep
+        self._deliveries = deliveries
         self._encode = msgspec.json.Encoder().encode
         self._failing_since: datetime | None = None
         self._unreported = 0
@@ -58,25 +62,51 @@ class AuditLog:
         return self._failing_since is not None
 
     async def start(self) -> None:
+        """Begin the chain, retention and delivery. Records can be appended without it.
+
+        If the chain cannot begin, the log fails from the start, so that `closed` refuses the first call too.
+        """
+        try:
+            await self.store.begin()
+        except AuditStoreError as error:
+            self._fail(error)
         if self._keep is not None:
             self._tasks.append(asyncio.create_task(self._prune_periodically(self._keep)))
+        for delivery in self._deliveries:
+            await delivery.start()
 
     async def append(self, record: AuditRecord) -> None:
         """When it returns, killing this process cannot lose the record.
 
+        The record is kept even if the caller is cancelled while it waits, so nobody has to shield it.
         Raises AuditUnavailableError if it cannot be written and the log is closed then.
         """
+        if self._failing_since is None:
+            await self._append(record)
+        else:  # two lines have to be written, and a cancelled caller must not stop between them
+            await asyncio.shield(asyncio.create_task(self._append(record)))
+
+    async def _append(self, record: AuditRecord) -> None:
         try:
             if self._failing_since is not None:
                 await self._report_lost()
-            await self.store.append(self._encode(record))
+            await self.store.append(self._body(record))
             self.written += 1
+            for delivery in self._deliveries:
+                delivery.wake()
         except AuditStoreError as error:
             self.lost += 1
             self._unreported += 1
             self._fail(error)
             if self._is_closed_on_failure:
                 raise AuditUnavailableError from None
+
+    def _body(self, record: AuditRecord) -> bytes:
+        try:
+            body = self._encode(record)
+        except UnicodeEncodeError:  # a lone surrogate in a name
+            return self._encode(clipped(record))
+        return body if len(body) <= MAX_BODY else self._encode(clipped(record))
 
     async def ensure_writable(self) -> None:
         """Refuse a call before it has any effect if its record could not be written.
@@ -96,6 +126,7 @@ class AuditLog:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        await asyncio.gather(*(delivery.close() for delivery in self._deliveries))
         await self.store.close()
 
     async def _report_lost(self) -> None:
@@ -103,7 +134,10 @@ class AuditLog:
         since, count = self._failing_since, self._unreported
         if since is None:
             return
-        await self.store.append(self._encode(RecordsLost(time=now(), count=count, since=since)))
+        if count:
+            await self.store.append(self._encode(RecordsLost(time=now(), count=count, since=since)))
+        else:
+            await self.store.begin()
         self._unreported -= count
         self._failing_since = None
         logger.warning("the audit can be written again; %d calls have no record", count)
@@ -131,8 +165,17 @@ class AuditLog:
 def open_audit(config: AuditConfig, folder: Path | None, key: bytes | None) -> AuditLog:
     """The log of a configuration. `folder` is the state folder, `key` the gateway's."""
     store = open_audit_store(config, folder, ChainKey(key))
+    sinks: list[AuditSink] = []
+    if config.webhook:
+        sinks.append(WebhookSink(config.webhook, config.webhook_headers))
+    if config.syslog:
+        sinks.append(SyslogSink(config.syslog))
     return AuditLog(
-        store, ArgumentPolicy(config.arguments, key), unavailable=config.unavailable, keep=config.keep
+        store,
+        ArgumentPolicy(config.arguments, key),
+        unavailable=config.unavailable,
+        keep=config.keep,
+        deliveries=[AuditDelivery(store, sink) for sink in sinks],
     )
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..databases.model import place_of, without_secrets
@@ -18,6 +17,8 @@ CONNECTIONS = 2
 CONNECT_SECONDS = 3
 SECONDS = 5.0
 """For one transaction, including the wait for a connection."""
+
+_FOUR_VALUES = "VALUES (?, ?, ?, ?)"
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -40,7 +41,12 @@ class PostgresAuditDatabase:
         async def run(connection: "AsyncConnection[Row]") -> None:
             async with connection.transaction(), connection.cursor() as cursor:
                 for statement, rows in statements:
-                    await cursor.executemany(_own_style(statement), rows)
+                    before, values, after = statement.partition(_FOUR_VALUES)
+                    if values:  # one statement for all rows takes half the time
+                        several = before + "VALUES " + ", ".join(["(?, ?, ?, ?)"] * len(rows)) + after
+                        await cursor.execute(_own_style(several), [value for row in rows for value in row])
+                    else:
+                        await cursor.executemany(_own_style(statement), rows)
 
         await self._run(run)
 
@@ -94,13 +100,12 @@ def _own_style(statement: str) -> bytes:
 
 
 async def _make_tables(connection: "AsyncConnection[Row]") -> None:
-    from psycopg.errors import DuplicateTable, UniqueViolation
-
     # This user may be allowed to use the tables and not to create them.
     cursor = await connection.execute("SELECT to_regclass('toolyard_audit_cursors') IS NOT NULL")
     if (await cursor.fetchone() or (False,))[0]:
         return
-    for statement in TABLES:
-        # Another process may create it at the same time, and "if not exists" does not prevent that error.
-        with suppress(DuplicateTable, UniqueViolation):
+    async with connection.transaction():
+        # Processes may start together, and "if not exists" does not prevent an error then.
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtext('toolyard_audit'))")
+        for statement in TABLES:
             await connection.execute(statement.encode())

@@ -13,8 +13,10 @@ from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from ..telemetry.redaction import redact, redact_field
+from ..wire.text import clean
 
 AuditOutcome = Literal["ok", "tool_error", "error", "refused", "cancelled"]
 ArgumentMode = Literal["none", "digest", "redacted"]
@@ -58,6 +60,21 @@ class AuditRecord(
     def user(self) -> str:
         """The subject with its issuer, as `Principal.user` writes it."""
         return f"{self.issuer}#{self.subject}" if self.issuer else self.subject
+
+
+MAX_BODY = 16 * 1024
+"""Bytes of a record. Callers choose some of its names, and a line has to stay readable."""
+MAX_NAME = 500
+
+
+def clipped(record: AuditRecord) -> AuditRecord:
+    """A record whose names are cut and can be encoded."""
+    texts = {
+        name: clean(value[:MAX_NAME])
+        for name in record.__struct_fields__
+        if isinstance(value := getattr(record, name), str)
+    }
+    return replace(record, **texts)
 
 
 def now() -> datetime:

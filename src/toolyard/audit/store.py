@@ -52,9 +52,13 @@ class PrunedChain(Struct, frozen=True):
 
 
 class AuditStore(Protocol):
-    """Every method may raise AuditStoreError. `append` begins a chain of this process if there is none."""
+    """Every method may raise AuditStoreError."""
 
     place: str
+
+    async def begin(self) -> None:
+        """Begin a chain of this process, unless there is one. `append` does so too."""
+        ...
 
     async def append(self, body: bytes) -> None:
         """Add one encoded object to this process's chain. After it, `kill -9` cannot lose the line."""

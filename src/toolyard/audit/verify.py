@@ -53,6 +53,7 @@ class AuditReport(Struct):
         return not self.damages
 
 
+_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 Pruned = dict[str, dict[int, str]]
 """By chain: the number and hash of the last line of each removal."""
 
@@ -71,7 +72,7 @@ async def verify(store: AuditStore, keys: Iterable[ChainKey]) -> AuditReport:
             async for stored in store.scan(chain):
                 line = checker.check(stored)
                 if line is not None and line.event == "pruned":
-                    with suppress(msgspec.DecodeError):  # signed with a key that is not known
+                    with suppress(*_UNREADABLE):  # signed with a key that is not known
                         last = msgspec.json.decode(stored.data, type=RecordsPruned).last
                         pruned.setdefault(last.chain, {})[last.seq] = last.hash
                         report.pruned += 1
@@ -105,7 +106,7 @@ async def _links_of(store: AuditStore, chain: str) -> AsyncIterator[tuple[str, C
     async for stored in store.scan(chain):
         line = read_line(stored.data)
         if line is not None and line.event == "start":
-            with suppress(msgspec.DecodeError):  # an altered line, which is noted where it is checked
+            with suppress(*_UNREADABLE):  # an altered line, which is noted where it is checked
                 for link in msgspec.json.decode(stored.data, type=ChainStart).links:
                     yield stored.place, link
         return
@@ -221,7 +222,7 @@ class _ChainChecker:
         if line.event == "call":
             self._checked.records += 1
         elif line.event == "lost":
-            with suppress(msgspec.DecodeError):  # an altered line, which was noted already
+            with suppress(*_UNREADABLE):  # an altered line, which was noted already
                 self._checked.lost += msgspec.json.decode(stored.data, type=RecordsLost).count
 
     def _damage(self, place: str, kind: DamageKind, detail: str) -> None:

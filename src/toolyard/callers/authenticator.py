@@ -75,6 +75,10 @@ requested_resource: ContextVar[str] = ContextVar("toolyard_requested_resource", 
 INSUFFICIENT_SCOPE = -32031
 
 
+OnRefused = Callable[[str, str], Awaitable[None]]
+"""Called with the peer and the reason when a token is refused. The reason never has the token in it."""
+
+
 class InsufficientScope(McpError):
     """A tool needs scopes that the caller's token lacks; the challenge names all of them."""
 
@@ -155,6 +159,7 @@ class Authenticator:
         is_open: bool = False,
         challenges: Challenges | None = None,
         locate: Locate | None = None,
+        on_refused: OnRefused | None = None,
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -164,6 +169,7 @@ class Authenticator:
         self._is_open = is_open
         self._challenges = challenges or Challenges()
         self._locate = locate
+        self._on_refused = on_refused
         self._clock = clock
         self._brake = _Brake(clock, sleep)
         self._verified: dict[tuple[str, bytes], _Verified] = {}
@@ -224,10 +230,14 @@ class Authenticator:
             self._verified.pop(key, None)
             logger.debug("a token was refused: %s", error.reason)
             await self._brake.wait(peer, started)
+            if self._on_refused is not None:
+                await self._on_refused(peer, error.reason)
             challenge = self._challenges.invalid(resource, error.description)
             raise Refused(401, "The key or token is not valid", challenge) from None
         except InsufficientScopeError as error:
             self._verified.pop(key, None)
+            if self._on_refused is not None:
+                await self._on_refused(peer, error.reason)
             message = f"The token lacks a scope; needed: {' '.join(error.scopes)}"
             raise Refused(403, message, self._challenges.insufficient(resource, error.scopes)) from None
         except IssuerUnavailableError as error:  # its verifier has bridged what can be bridged

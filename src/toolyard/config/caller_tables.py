@@ -1,5 +1,6 @@
 """Reads the tables about callers: `[auth]`, `[access]`, `[limits]` and `[audit]`."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from .callers import (
 )
 from .errors import ConfigError
 from .files import display_path
+from .tables import locate
 from .values import (
     Reader,
     amount,
@@ -206,7 +208,7 @@ def limits(data: Mapping[str, Any], file: Path) -> LimitsConfig:
     )
 
 
-_AUDIT: dict[str, Reader] = {
+AUDIT: dict[str, Reader] = {
     "url": text,
     "arguments": one_of("none", "digest", "redacted"),
     "unavailable": one_of("open", "closed"),
@@ -216,14 +218,15 @@ _AUDIT: dict[str, Reader] = {
     "webhook_headers": headers,
     "syslog": text,
 }
+_HOST_AND_PORT = re.compile(r"[^\s/]+:\d{1,5}")
 SCHEMES = ("file", "sqlite", "postgres", "postgresql")
 
 
 def audit(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> AuditConfig:
     """Its texts may be secrets, so they may name variables."""
-    values = read_table(data, "audit", _AUDIT, file, env)
-    scheme = values.get("url", "").partition(":")[0]
-    if values.get("url") and scheme not in SCHEMES:
+    values = read_table(data, "audit", AUDIT, file, env)
+    scheme, colon, _ = values.get("url", "").partition(":")
+    if values.get("url") and (scheme not in SCHEMES or not colon):
         raise ConfigError(
             f"{display_path(file)}: 'url' of [audit] begins with {scheme[:20]!r}",
             "use file:FOLDER, sqlite:FILE or postgresql://HOST/NAME",
@@ -233,4 +236,12 @@ def audit(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> AuditC
             f"{display_path(file)}: [audit] has a webhook or syslog and no 'url'",
             'records are kept first and sent on from there; add url = "file:"',
         )
+    target: str = values.get("syslog", "")
+    if target and not target.startswith("/") and not _HOST_AND_PORT.fullmatch(target):
+        raise ConfigError(
+            f"{display_path(file)}: 'syslog' of [audit] is neither HOST:PORT nor the path of a socket",
+            'as in "127.0.0.1:514" or "/dev/log"',
+        )
+    locate(values, "file", file.parent)
+    locate(values, "sqlite", file.parent)
     return AuditConfig(**values)

@@ -118,7 +118,7 @@ def search(data: Mapping[str, Any], file: Path) -> SearchConfig:
 def state(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> StateConfig:
     """Texts may use variables, because they may be secrets. The default of `key` is ENCRYPTION_KEY."""
     values = read_table(data, "state", STATE, file, env)
-    _locate(values, "sqlite", file.parent)
+    locate(values, "sqlite", file.parent)
     values.setdefault("key", env.get("ENCRYPTION_KEY", ""))
     return StateConfig(**values)
 
@@ -130,11 +130,11 @@ def results(data: Mapping[str, Any], file: Path) -> ResultsConfig:
 def store(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> StoreConfig:
     """Options may use variables, because they may be secrets."""
     values = read_table(data, "store", STORE, file, env)
-    _locate(values, "local", file.parent)
+    locate(values, "local", file.parent)
     return StoreConfig(**values)
 
 
-def _locate(values: dict[str, Any], scheme: str, folder: Path) -> None:
+def locate(values: dict[str, Any], scheme: str, folder: Path) -> None:
     """Make a path in an address relative to the folder of the configuration file."""
     address: str = values.get("url", "")
     path = address.removeprefix(f"{scheme}:").removeprefix("//")

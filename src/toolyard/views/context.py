@@ -61,6 +61,7 @@ class ViewContext:
         one_client: bool = False,
         scope_of: "Callable[[Principal], VisibleCatalogue] | None" = None,
         on_unknown: "Callable[[Call, ItemKind, str], Awaitable[None]] | None" = None,
+        on_answered: "Callable[[Call, str, bool], Awaitable[None]] | None" = None,
     ) -> None:
         self.catalogue = catalogue
         self.mounts = mounts
@@ -75,6 +76,12 @@ class ViewContext:
         self.touch = host.lists_wanted
         self._scope_of = scope_of
         self._on_unknown = on_unknown
+        self._on_answered = on_answered
+
+    async def note_answered(self, call: Call, name: str, failed: bool) -> None:
+        """The gateway answered a call by itself: a meta tool, or a stored result."""
+        if self._on_answered is not None:
+            await self._on_answered(call, name, failed)
 
     async def note_unknown(self, call: Call, kind: ItemKind, name: str) -> None:
         """A caller asked for a name that leads nowhere."""

@@ -31,9 +31,10 @@ READ_RESULT_HINT = (
 )
 _PARAMETERS = ("start", "length", "offset", "limit")
 
+STORED_RESULT = "stored_result"
 RESULT_TEMPLATE: dict[str, Any] = {
     "uriTemplate": f"{RESULT_URI}{{id}}{{?start,length,offset,limit}}",
-    "name": "stored_result",
+    "name": STORED_RESULT,
     "title": "A whole result",
     "description": "A result that was too big to be sent, or a range of it: of bytes, or of items or lines.",
 }

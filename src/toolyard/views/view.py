@@ -53,7 +53,13 @@ from .forwarding import (
 from .instructions import brief, how_to_search, instructions
 from .meta.conversation import UnknownToolError, is_identified
 from .meta.service import MetaToolService
-from .stored_results import READ_RESOURCE_HINT, READ_RESULT, READ_RESULT_HINT, RESULT_TEMPLATE
+from .stored_results import (
+    READ_RESOURCE_HINT,
+    READ_RESULT,
+    READ_RESULT_HINT,
+    RESULT_TEMPLATE,
+    STORED_RESULT,
+)
 from .subscriptions import MAX_SUBSCRIPTIONS, Subscriptions
 
 if TYPE_CHECKING:
@@ -282,7 +288,9 @@ class View(ABC):
     async def _read_resource(self, call: Call) -> Any:
         stored = self.context.stored
         if stored is not None and stored.is_result_uri(decode_params(call.params, UriParams).uri):
-            return await stored.read(call)
+            contents = await stored.read(call)
+            await self.context.note_answered(call, STORED_RESULT, False)
+            return contents
         return await self._forwarder.read_resource(call)
 
     # State of legacy sessions
@@ -594,7 +602,10 @@ class SearchView(AllView):
             if "requestState" in params:  # about the protocol
                 raise
             answer = error_result(error.message)
-        return answer.body if isinstance(answer, Outcome) else self._stamped(call, answer)
+        if isinstance(answer, Outcome):  # of a server: the pipeline has noted it
+            return answer.body
+        await self.context.note_answered(call, name, answer.is_error is True)
+        return self._stamped(call, answer)
 
     async def _call_directly(self, call: Call, name: str, params: Params) -> Any:
         """Calls a tool by its full name, or by a dialect's name for it."""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ import click
 from ...wire.seal import KEY_VARIABLE
 from ..configuration import loader
 from ..serving.session_key import session_key
-from ..ui.messages import CommandError, hint, one_line
+from ..ui.messages import CommandError, hint, is_terminal, one_line, printable
 from ..ui.output import print_json
 from ..ui.tables import counted, format_size, print_table
 from .options import config_option, json_option
@@ -238,8 +239,9 @@ async def _show(store: "AuditStore", wanted: "RecordFilter", limit: int, follow:
 
 
 def _print_lines(found: "list[FoundRecord]") -> None:
-    for one in found:
-        click.echo(one.line, nl=False)
+    on_terminal = is_terminal(sys.stdout)
+    for one in found:  # names are the callers' own words
+        click.echo(printable(one.line.decode()) if on_terminal else one.line, nl=False)
 
 
 def _cells(found: "FoundRecord") -> tuple[str, ...]:
