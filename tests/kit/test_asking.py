@@ -471,7 +471,7 @@ async def test_an_error_of_the_client_can_be_caught_by_the_tool(server: Server) 
         except McpError as error:
             return f"went on without: {error.code} {error.message}"
 
-    def refuse(params: dict[str, Any]) -> Any:
+    def refuse(request: Any) -> Any:
         raise McpError(-1, "User rejected sampling request")
 
     async with Client(server, era="legacy", on_sample=refuse) as client:

@@ -143,7 +143,7 @@ def logger(server: Server) -> Server:
     return server
 
 
-async def levels_heard(server: Server, era: Any, level: str | None) -> list[str]:
+async def levels_heard(server: Server, era: Any, level: Any) -> list[str]:
     inbox = Inbox()
     modern_level = level if era == "modern" else None
     async with Client(server, era=era, log_level=modern_level, on_notification=inbox) as client:

@@ -337,7 +337,7 @@ async def test_of_two_variables_in_a_segment_the_first_ends_where_what_follows_i
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-async def test_an_address_of_any_length_is_not_taken(era: str):
+async def test_an_address_of_any_length_is_not_taken(era: Any):
     server = Server("s")
 
     @server.resource("note://{name}")

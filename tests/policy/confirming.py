@@ -85,7 +85,7 @@ class Confirming:
             return asked.body
         self.approved.append(asked)
         result = await self._inner.handle(asked.forward.as_call())
-        kind = getattr(result, "result_type", "complete") if call.caller.era == "modern" else "complete"
+        kind: Any = getattr(result, "result_type", "complete") if call.caller.era == "modern" else "complete"
         return asked.passed(Outcome.of(encode(result), kind)).body
 
     async def listen(self, call: Call) -> None:
