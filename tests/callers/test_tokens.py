@@ -45,6 +45,11 @@ async def test_a_token_shows_its_user_by_each_algorithm(issuer: Issuer, key: Any
     assert principal.groups == {"staff"}
 
 
+async def test_a_token_says_when_it_ends_so_that_no_grant_outlives_it(issuer: Issuer):
+    end = int(issuer.clocks.day) + 300
+    assert (await shown(issuer.verifier(), issuer.token(exp=end))).expires == end
+
+
 async def test_claims_are_mapped_by_the_configuration(issuer: Issuer):
     claims = {
         "tenant": "org.id",

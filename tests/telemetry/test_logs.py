@@ -167,6 +167,7 @@ def test_debugging_toolyard_is_not_debugging_everything(capsys: pytest.CaptureFi
         "sent Bearer hunter2hunter2 to it",
         "ty_k3j2h1g0f9e8_hunter2hunter2",
         "the key ty_k3j2h1g0f9e8_hunter2hunter2.",
+        "tyg_AQCjeyJub-hunter2",
     ],
 )
 def test_secrets_are_masked(text: str) -> None:

@@ -1,11 +1,13 @@
 """Who may call the gateway: builds the authenticator from `[auth]`, and again when the file changes.
 
-Owns the choice of methods and where API keys are kept. How each method works is in `callers`.
+Owns the choice of methods, where API keys are kept, and the grants of the gateway. How
+each method works is in `callers`.
 """
 
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from ..callers.authenticator import (
     Authenticator,
@@ -15,13 +17,15 @@ from ..callers.authenticator import (
     TokenVerifier,
     requested_resource,
 )
+from ..callers.grant_token import GrantError
+from ..callers.grants import Grants, IssuedGrant, open_grants
 from ..callers.keys import ApiKeys, open_keys
 from ..callers.resource import ProtectedResource, check_address
 from ..callers.tokens import IssuerVerifier, token_verifiers
 from ..config import Config, ConfigError
 from ..config.callers import AuthConfig
 from ..edge.request import AuthenticatorSetting, Receive, Scope, Send
-from ..state.store import State
+from ..state.store import State, kind_of
 from ..wire.call import Principal
 from ..wire.errors import McpError
 from ..wire.seal import Sealer
@@ -44,6 +48,8 @@ class GatewayCallers:
     ) -> None:
         """`has_key`: the sealer's key is known to other processes too, and not made up for this one."""
         self.setting = AuthenticatorSetting()
+        self.base = config.gateway.public_url
+        """The gateway's URL for clients; if empty, `agent_url` gives paths."""
         self._config = config
         self._folder = folder
         self._state = state
@@ -51,6 +57,7 @@ class GatewayCallers:
         self._has_key = has_key
         self._on_refused = on_refused
         self._keys: ApiKeys | None = None
+        self._grants: Grants | None = None
         self._is_enforced = False
         self._is_exposed = False
         self._is_open = False
@@ -81,7 +88,11 @@ class GatewayCallers:
         before, self._config = self._config, config
         if not self._is_enforced:
             return
-        is_same = before.auth == config.auth and before.gateway.public_url == config.gateway.public_url
+        is_same = (
+            before.auth == config.auth
+            and before.gateway.public_url == config.gateway.public_url
+            and before.access.agents == config.access.agents
+        )
         if is_same and self.setting.authenticator is not None:
             return  # which remembers whom it has seen
         needed = self._is_exposed and not self._is_open
@@ -108,13 +119,61 @@ class GatewayCallers:
             # Behind a public address there is a proxy, and through it everybody comes from this machine.
             required=auth.required or bool(config.gateway.public_url),
             is_open=self._is_open,
+            ignores_foreign=not auth.keys and not auth.issuers,
         )
 
     def _verifiers(self, config: Config) -> list[TokenVerifier]:
         """In the order in which they are asked: grants, keys, issuers."""
+        found: list[TokenVerifier] = []
+        if self.makes_grants(config):
+            found.append(self.grants(config))
+        if config.auth.keys:
+            found.append(self.keys(config))
         issuers = token_verifiers(config.auth, self._endpoint)
         self._issuers += issuers
-        return [*([self.keys(config)] if config.auth.keys else []), *issuers]
+        return [*found, *issuers]
+
+    def makes_grants(self, config: Config) -> bool:
+        """Whether callers are known, may lend their rights, and there is a key and a place that last."""
+        auth = config.auth
+        lasts = self._folder is not None or kind_of(config.state.url) != "memory"
+        return auth.grants and auth.knows_callers and self._has_key and lasts
+
+    async def make_grant(
+        self,
+        parent: Principal,
+        name: str,
+        allow: Sequence[str] | None,
+        deny: Sequence[str],
+        ttl: float | None,
+        calls: int | None,
+    ) -> IssuedGrant:
+        """Raises GrantError and StateError."""
+        if not self.makes_grants(self._config):
+            raise GrantError("this gateway makes no grants")
+        return await self.grants(self._config).make(parent, name, allow, deny, ttl, calls)
+
+    def agent_url(self, name: str) -> str:
+        return f"{self.base.rstrip('/')}/agents/{quote(name, safe='')}/mcp"
+
+    async def admit(self, principal: Principal) -> None:
+        """Count a call of a principal with a grant; McpError if the grant permits none any more."""
+        if self._grants is not None:
+            await self._grants.admit(principal)
+
+    def grants(self, config: Config) -> Grants:
+        """Configured anew. Needs a key of the gateway that lasts."""
+        auth = config.auth
+        if self._grants is None:
+            name = config.gateway.name
+            self._grants = open_grants(config.state.url, self._folder, name, self._sealer, auth, self._state)
+        self._grants.configure(
+            auth,
+            keys=self.keys(config) if auth.keys else None,
+            agents=config.access.agents,
+            admits_local=self._is_open or not (auth.required or config.gateway.public_url),
+        )
+        return self._grants
 
     def lacking_scopes(self, principal: Principal, scopes: tuple[str, ...]) -> McpError:
         """The error for a call that needs these scopes; it also names those that every token needs."""
@@ -139,6 +198,8 @@ class GatewayCallers:
         return self._keys
 
     async def close(self) -> None:
+        if self._grants is not None:
+            await self._grants.close()
         for issuer in self._issuers:
             await issuer.close()
         if self._keys is not None:

@@ -88,6 +88,7 @@ class Gateway:
                 self.storage.state,
                 key,
                 self.sealer,
+                grants=self.callers,
                 challenge=self.callers.lacking_scopes,
                 one_client=one_client,
             )
@@ -287,8 +288,9 @@ class Gateway:
             return self.bare(settings.server)
         if "" not in self._views:
             implementation = Implementation(settings.name, __version__, "Toolyard")
+            grants = self.callers if self.callers.makes_grants(self.config) else None
             self._views[""] = (
-                self.search.view(self.config, implementation)
+                self.search.view(self.config, implementation, grants)
                 if settings.view == "search"
                 else AllView(self._context, implementation, settings.instructions)
             )

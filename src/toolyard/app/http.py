@@ -1,7 +1,8 @@
 """The gateway as an ASGI app.
 
-Its view is at `/mcp`, each upstream at `/mcp/NAME`, and beside them /health, /metrics and downloads of stored
-results at /results/<token>. The MCP endpoints themselves are in `edge.http`.
+Its view is at `/mcp`, and at `/agents/NAME/mcp` for the holder of a grant; each upstream is at `/mcp/NAME`.
+Beside them are /health, /metrics and downloads of stored results at /results/<token>. The MCP endpoints
+themselves are in `edge.http`.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from ..artifacts.store import (
 )
 from ..callers.resource import WELL_KNOWN
 from ..config import GatewayConfig
-from ..edge.http.app import App, HttpEdge, HttpPage, PathRouter, json_page
+from ..edge.http.app import AGENTS_PATH, AgentPaths, App, HttpEdge, HttpPage, PathRouter, json_page
 from ..edge.request import Identify, Pace, Receive, Scope, Send, send_json
 from ..telemetry.metrics import CONTENT_TYPE
 from ..wire.call import Service
@@ -198,6 +199,7 @@ def asgi(
     routes: dict[str, App] = {
         LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links),
         WELL_KNOWN: gateway.callers.serve_metadata,
+        AGENTS_PATH: AgentPaths(main),
     }
     if gateway.policy is not None:
 

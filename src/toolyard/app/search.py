@@ -19,7 +19,7 @@ from ..search.documents import ToolQuery, document_of
 from ..search.feedback import ResultSizes, SearchFeedback
 from ..views.context import MetaToolContext, ViewContext
 from ..views.dialects import DIALECTS
-from ..views.dialects.native import NativeDialect
+from ..views.dialects.native import GrantMaker, NativeDialect
 from ..views.view import SearchView
 from ..wire.types import Implementation
 from .storage import run_to_completion
@@ -178,8 +178,11 @@ class GatewaySearch:
             profiles=profiles,
         )
 
-    def view(self, config: Config, implementation: Implementation) -> SearchView:
-        made = {"native": NativeDialect, **DIALECTS}
+    def view(
+        self, config: Config, implementation: Implementation, grants: GrantMaker | None = None
+    ) -> SearchView:
+        """`grants`: what makes tokens for sub-agents, where callers may have them made."""
+        made = {"native": lambda: NativeDialect(grants), **DIALECTS}
         dialects = [made[name]() for name in config.gateway.dialects]
         return SearchView(self.context, dialects, implementation, config.gateway.instructions)
 

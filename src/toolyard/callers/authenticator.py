@@ -40,6 +40,8 @@ MAX_CREDENTIAL = 16 * 1024
 MAX_CACHED = 10_000
 RECHECK_SECONDS = 5.0
 """How long a token is believed before it is verified again: a revocation takes effect within this time."""
+RECHECK_GRANT_SECONDS = 2.0
+"""The same for grants: they are short-lived, and what they name is remembered elsewhere."""
 RECHECKING_SECONDS = 1.0
 """While one request verifies a token again, others with it go on as before for this long."""
 OUTAGE_SECONDS = 300.0
@@ -148,6 +150,7 @@ class Authenticator:
     """Makes principals of requests.
 
     `required`: a request of this machine needs a credential too. `is_open`: no request needs one.
+    `ignores_foreign`: a token that no verifier recognizes is not for us, as where only a proxy names callers.
     """
 
     def __init__(
@@ -157,6 +160,7 @@ class Authenticator:
         proxy: ProxyConfig | None = None,
         required: bool = False,
         is_open: bool = False,
+        ignores_foreign: bool = False,
         challenges: Challenges | None = None,
         locate: Locate | None = None,
         on_refused: OnRefused | None = None,
@@ -167,6 +171,7 @@ class Authenticator:
         self._proxy = None if proxy is None else _TrustedProxy(proxy)
         self._admits_local = is_open or not required
         self._is_open = is_open
+        self._ignores_foreign = ignores_foreign
         self._challenges = challenges or Challenges()
         self._locate = locate
         self._on_refused = on_refused
@@ -176,18 +181,21 @@ class Authenticator:
         self._loopback: dict[str, bool] = {}
 
     async def authenticate(
-        self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b""
+        self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b"", agent: str = ""
     ) -> Principal:
         """Who makes this request.
 
-        `peer` is the address at the other end of the connection, `resource` the path of the endpoint.
+        `peer` is the address at the other end of the connection, `resource` the path of the endpoint. If
+        the path names an `agent`, only a grant of this name is accepted.
         Raises `Refused` with a status and, for 401 and 403, a challenge.
         """
+        if agent:
+            return await self._authenticate_agent(headers, peer, resource, query, agent)
         if query:
             _check_query(query)
         raw = headers.raw
         if self._locate is not None:
-            resource = self._locate(resource, raw.get(b"host", b"").decode("latin-1"))
+            resource = self._located(resource, headers)
             requested_resource.set(resource)
         value = raw.get(b"authorization")
         if value is None:
@@ -204,9 +212,34 @@ class Authenticator:
             # Not even from the proxy: nginx takes $remote_user from a password that it has not checked.
             message = f"{_HOW}, not {scheme[:20].decode('ascii', 'replace')!r}"
             raise Refused(401, message, self._challenges.missing(resource))
-        if not self._verifiers:  # then the token is not for us: the proxy's, or of no use
+        if not self._verifiers or (self._ignores_foreign and not self._is_ours(rest)):
+            # The token is not for us: it is the proxy's, or of no use.
             return self._without_token(headers, peer, resource)
         return await self._with_token(value, rest, peer, resource)
+
+    def _is_ours(self, token: bytes) -> bool:
+        text = token.strip().decode("latin-1")
+        return any(verifier.recognizes(text) for verifier in self._verifiers)
+
+    async def _authenticate_agent(
+        self, headers: RequestHeaders, peer: str, resource: str, query: bytes, agent: str
+    ) -> Principal:
+        located = self._located(resource, headers)
+        if b"authorization" not in headers.raw:
+            raise Refused(401, _HOW, self._challenges.missing(located))
+        started = self._clock()
+        principal = await self.authenticate(headers, peer, resource=resource, query=query)
+        if principal.kind != "grant" or principal.agent != agent:
+            # In the words and the time of a token that is not valid.
+            await self._brake.wait(peer, started)
+            raise Refused(401, _INVALID, self._challenges.invalid(located))
+        return principal
+
+    def _located(self, resource: str, headers: RequestHeaders) -> str:
+        """The address of the endpoint, where it is known."""
+        if self._locate is None:
+            return resource
+        return self._locate(resource, headers.raw.get(b"host", b"").decode("latin-1"))
 
     async def verify(self, token: str, resource: str) -> Principal:
         """Who has this token, where it did not come in a header. Raises CallerError."""
@@ -233,7 +266,7 @@ class Authenticator:
             if self._on_refused is not None:
                 await self._on_refused(peer, error.reason)
             challenge = self._challenges.invalid(resource, error.description)
-            raise Refused(401, "The key or token is not valid", challenge) from None
+            raise Refused(401, _INVALID, challenge) from None
         except InsufficientScopeError as error:
             self._verified.pop(key, None)
             if self._on_refused is not None:
@@ -249,14 +282,15 @@ class Authenticator:
 
     def _remember(self, key: tuple[str, bytes], known: _Verified | None, principal: Principal) -> Principal:
         now = self._clock()
+        fresh_until = now + (RECHECK_SECONDS if principal.grant is None else RECHECK_GRANT_SECONDS)
         if known is not None and known.principal == principal:
             # The same object again: what others keep by it need not compare it.
-            known.fresh_until, known.verified_at = now + RECHECK_SECONDS, now
+            known.fresh_until, known.verified_at = fresh_until, now
             self._verified.setdefault(key, known)
             return known.principal
         if len(self._verified) >= MAX_CACHED:
             del self._verified[next(iter(self._verified))]
-        self._verified[key] = _Verified(principal, now + RECHECK_SECONDS, now)
+        self._verified[key] = _Verified(principal, fresh_until, now)
         return principal
 
     def _during_outage(self, known: _Verified | None, error: VerifierUnavailableError) -> Principal:
@@ -300,6 +334,7 @@ def _unavailable(seconds: int) -> Refused:
 
 
 _LOCAL = Principal()
+_INVALID = "The key or token is not valid"
 _HOW = "Show who you are: send a key or a token as 'Authorization: Bearer …'"
 
 

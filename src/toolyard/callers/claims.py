@@ -123,6 +123,7 @@ def read_principal(claims: Claims, issuer: IssuerConfig, kind: CredentialKind, c
         scopes=_names(claims, "scope") | _names(claims, "scp"),
         kind=kind,
         credential=credential,
+        expires=_time(claims, "exp"),
     )
 
 

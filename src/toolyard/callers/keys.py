@@ -124,6 +124,7 @@ class ApiKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
             scopes=frozenset(self.scopes),
             kind="key",
             credential=self.id,
+            expires=self.expires,
         )
 
     def state(self, now: float) -> str:
@@ -154,18 +155,22 @@ class IssuedKey(Struct, frozen=True):
 def open_keys(
     url: str, folder: Path | None, gateway: str, sealer: Sealer, state: State | None = None
 ) -> "ApiKeys":
-    """The keys of a gateway, in its state store; `state` is that store if it is open already.
+    """The keys of a gateway, in its state store; `state` is that store if it is open already."""
+    found, is_own = lasting_state(url, folder, state, "API keys")
+    return ApiKeys(found, gateway, sealer, owns_state=is_own)
 
-    A key outlives processes, so with a store in memory it is in the SQLite file of the state folder, where
-    `sqlite:` would put it.
+
+def lasting_state(url: str, folder: Path | None, state: State | None, what: str) -> tuple[State, bool]:
+    """The store for credentials, and whether it was opened here.
+
+    Credentials outlive processes, so with a store in memory they are in the SQLite file of the state folder,
+    where `sqlite:` would put them.
     """
     if kind_of(url) == "memory":
         if folder is None:
-            raise StateUnusableError("there is no folder for API keys", "set state_dir in [gateway]")
-        return ApiKeys(open_state("sqlite:", folder), gateway, sealer, owns_state=True)
-    if state is not None:
-        return ApiKeys(state, gateway, sealer)
-    return ApiKeys(open_state(url, folder), gateway, sealer, owns_state=True)
+            raise StateUnusableError(f"there is no folder for {what}", "set state_dir in [gateway]")
+        return open_state("sqlite:", folder), True
+    return (open_state(url, folder), True) if state is None else (state, False)
 
 
 class ApiKeys:
@@ -306,6 +311,17 @@ class ApiKeys:
         if key is None:
             raise ApiKeyError(f"no key {name_or_id!r}", "`toolyard keys list` shows names and ids")
         return key
+
+    async def get(self, id: str) -> ApiKey | None:
+        return await self._read(id)
+
+    async def similar_agent(self, name: str) -> str | None:
+        """A known agent whose name differs from this one only by case, by Unicode form or by look."""
+        for form in dict.fromkeys(lookalikes(name)):
+            known = await self._state.get(self._key("agent-name", "", form))
+            if known is not None and known.decode() != name:
+                return known.decode()
+        return None
 
     async def revoke(self, id: str) -> ApiKey:
         """Takes effect at every gateway within `RECHECK_SECONDS`."""

@@ -32,6 +32,7 @@ COMMANDS = {
     "import": "commands.import_servers",
     "remove": "commands.add_remove:remove",
     "keys": "commands.keys",
+    "grant": "commands.grant",
     "access": "commands.access",
     "stats": "commands.stats",
     "usage": "commands.usage",

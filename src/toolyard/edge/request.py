@@ -221,10 +221,11 @@ class RequestAuthenticator(Protocol):
     """Finds out who makes a request, from its credentials and where it comes from."""
 
     async def authenticate(
-        self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b""
+        self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b"", agent: str = ""
     ) -> Principal:
         """`peer` is the address at the other end of the connection, `resource` the path of the endpoint.
 
+        With an `agent` only the holder of a grant of this name is let in.
         Raises `Refused` to turn the request away.
         """
         ...
@@ -236,6 +237,10 @@ class AuthenticatorSetting(Struct):
     authenticator: RequestAuthenticator | None = None
 
 
+AGENT_EXTENSION = "toolyard.agent"
+"""In the extensions of a scope: the agent that the path of the request named."""
+
+
 async def authenticate_caller(
     authenticator: RequestAuthenticator, headers: RequestHeaders, scope: Scope, receive: Receive, path: str
 ) -> Identity:
@@ -243,8 +248,13 @@ async def authenticate_caller(
     if b"transfer-encoding" in headers.raw:
         _check_trailers(scope, receive)
     client = scope.get("client")
+    extensions: Mapping[str, Any] = scope.get("extensions") or {}
     principal = await authenticator.authenticate(
-        headers, client[0] if client else "", resource=path, query=scope.get("query_string", b"")
+        headers,
+        client[0] if client else "",
+        resource=path,
+        query=scope.get("query_string", b""),
+        agent=extensions.get(AGENT_EXTENSION, ""),
     )
     return Identity(principal)
 

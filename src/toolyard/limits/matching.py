@@ -64,8 +64,9 @@ def canonical(name: str) -> str:
 
 def _own_names(principal: Principal) -> Iterable[str]:
     yield f"tenant:{canonical(principal.tenant)}"
-    if principal.agent:
-        yield f"agent:{canonical(principal.agent)}"
+    for agent in principal.agents:
+        if agent:
+            yield f"agent:{canonical(agent)}"
     if principal.client:
         yield f"client:{canonical(principal.client)}"
     if principal.subject:

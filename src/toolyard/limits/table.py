@@ -62,7 +62,8 @@ def scope_of(per: str, principal: Principal, server: str, tool: str) -> LimitSco
         case "user":
             return _scope("user", tenant, principal.user)
         case "agent":
-            return _scope("agent", tenant, principal.agent)
+            # A grant counts for whoever made it: another name is no new budget.
+            return _scope("agent", tenant, principal.agents[0])
         case "tenant":
             return _scope("tenant", tenant)
         case "server":

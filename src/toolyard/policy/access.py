@@ -6,6 +6,10 @@ caches. Rules are read in `rules`, patterns in `patterns`, callers in `selectors
 A rule without a condition decides at once. With conditions a decision stays open until the arguments are
 known, and `resolve` closes it. A condition that cannot be evaluated never helps the caller: a deny holds,
 an allow does not, and confirm and preview put the call to a person or describe it.
+
+For a grant the rules of whoever made it decide, as if that caller asked. Rules that name an agent of the
+chain come on top and only take away: what they deny is denied; if they permit something, the rest is denied;
+of two verbs the stricter holds. Last, every block of the grant must permit the item.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..catalogue.catalogue import CatalogueEntry
 from ..catalogue.items import KINDS, ItemKind
@@ -48,15 +53,28 @@ class Decision(Struct, frozen=True):
     """All scopes that the rule demands, if the principal lacks one of them: refuse and name them."""
     conditions: tuple[Condition, ...] = ()
     """Rules that come first if they hold for the arguments; see `AccessPolicy.resolve`."""
+    parts: "tuple[tuple[int, Decision], ...]" = ()
+    """For a grant with conditions: the decisions for agents of its chain, by their place in it."""
 
     @property
     def is_visible(self) -> bool:
         """Whether the item may come to be called: some outcome is not a refusal."""
+        if self.parts:
+            return all(part.is_visible for _, part in self.parts)
         return self.verb != "deny" or any(condition.verb != "deny" for condition in self.conditions)
 
 
 _EVERYTHING = Decision("allow", DEFAULT)
 _NOT_GRANTED = Decision("deny", GRANT)
+
+
+def _strictest(parts: tuple[tuple[int, Decision], ...]) -> Decision:
+    """One decision for several that must all permit a call."""
+    worst = min((part for _, part in parts), key=lambda part: PRECEDENCE.index(part.verb))
+    scopes = [] if worst.verb == "deny" else [scope for _, part in parts for scope in part.scopes]
+    conditions = tuple(condition for _, part in parts for condition in part.conditions)
+    named = tuple(dict.fromkeys(scopes))
+    return Decision(worst.verb, worst.rule, named, conditions, parts if conditions else ())
 
 
 class _Clause(Struct, frozen=True):
@@ -163,11 +181,14 @@ class Rights:
         default: Verb = "allow",
         scopes: frozenset[str] = frozenset(),
         narrowed: tuple[Right, ...] | None = None,
+        limits: "tuple[tuple[int, Rights], ...]" = (),
     ) -> None:
+        """`limits`: what the rules for agents of a grant's chain leave, by their place in it."""
         rules = tuple(rules)
         self._ordered = tuple(_by_precedence(rules, scopes))
         self._default: Verb = default
         self._narrowed = tuple(map(_read_right, narrowed or ()))
+        self._limits = limits
         self.everything = not rules and default == "allow" and narrowed is None
         """Nothing to ask: there are no rules for the principal, and no grant."""
         self._tables: dict[tuple[str, str, bool], _ItemTable] = {}
@@ -181,6 +202,9 @@ class Rights:
             known = _EVERYTHING
             if not self.everything:
                 known = self._table(kind.name, server, reads is True).decide(own)
+            if self._limits:
+                limits = ((at, one.decide(kind, server, own, reads)) for at, one in self._limits)
+                known = _strictest(((0, known), *limits))
             if len(self._decisions) >= MAX_DECISIONS:
                 self._decisions.clear()
             self._decisions[key] = known
@@ -188,20 +212,28 @@ class Rights:
 
     def sees(self, kind: ItemKind, server: str, own: str, reads: bool | None) -> bool:
         """Whether the item exists for the principal: allowed, if under a condition, confirm or preview."""
-        return self.everything or self._table(kind.name, server, reads is True).sees(own)
+        if self.everything:
+            return True
+        is_seen = self._table(kind.name, server, reads is True).sees(own)
+        return is_seen and all(one.sees(kind, server, own, reads) for _, one in self._limits)
 
     def reaches(self, server: str) -> bool:
         """Whether anything of this server could exist for the principal."""
-        return self.everything or any(
+        if self.everything:
+            return True
+        is_reached = any(
             self._table(kind.name, server, is_read).constant is not False
             for kind in KINDS
             for is_read in (True, False)
         )
+        return is_reached and all(one.reaches(server) for _, one in self._limits)
 
     def visible(self, kind: ItemKind, entries: Iterable[CatalogueEntry]) -> list[CatalogueEntry]:
         """The entries that exist for the principal, in their order."""
         if self.everything:
             return list(entries)
+        for _, one in self._limits:
+            entries = one.visible(kind, entries)
         found: list[CatalogueEntry] = []
         readers: dict[str, _ItemTable] = {}
         others: dict[str, _ItemTable] = {}
@@ -272,6 +304,18 @@ def _read_or_none(text: str) -> ItemPattern | None:
         return None
 
 
+def _asker(principal: Principal, at: int) -> Principal:
+    """The agent at this place of a grant's chain, as if it asked by itself; the maker is the first."""
+    return (
+        principal if principal.grant is None else replace(principal, agent=principal.agents[at], grant=None)
+    )
+
+
+def _default_of(rules: Iterable[PolicyRule]) -> Verb:
+    """For limits: rules that only deny leave the rest as it is."""
+    return "deny" if any(verb in rule.indexes for rule in rules for verb in PRECEDENCE[1:]) else "allow"
+
+
 class AccessPolicy:
     """The rules, read and checked. Raises ConfigError, which names the rule and what is wrong with it."""
 
@@ -297,21 +341,31 @@ class AccessPolicy:
         return known
 
     def rules_for(self, principal: Principal) -> tuple[PolicyRule, ...]:
-        """The rules that are for a principal, as they stand in the file."""
-        selectors = self._groups.selectors_of(principal)
+        """The rules that are for a principal, as they stand in the file; of a grant, for its maker."""
+        selectors = self._groups.selectors_of(_asker(principal, 0))
         return tuple(rule for rule in self.rules if not rule.who.isdisjoint(selectors))
 
     def _shared_rights(self, principal: Principal) -> Rights:
         rules = self.rules_for(principal)
         scopes = principal.scopes & self._mentioned_scopes
         narrowed = None if principal.grant is None else principal.grant.rights
-        key = (tuple(rule.number for rule in rules), scopes, narrowed)
+        limits = tuple(self._limits(principal))
+        numbers = tuple((at, tuple(rule.number for rule in some)) for at, some in limits)
+        key = (tuple(rule.number for rule in rules), scopes, narrowed, numbers)
         known = self._shared.get(key)
         if known is None:
             if len(self._shared) >= MAX_RIGHTS:
                 self._shared.clear()
-            known = self._shared[key] = Rights(rules, self._default, scopes, narrowed)
+            limiting = tuple((at, Rights(some, _default_of(some), scopes)) for at, some in limits)
+            known = self._shared[key] = Rights(rules, self._default, scopes, narrowed, limiting)
         return known
+
+    def _limits(self, principal: Principal) -> Iterator[tuple[int, tuple[PolicyRule, ...]]]:
+        """The rules that name an agent of a grant's chain, by its place."""
+        for at, agent in enumerate(principal.agents[1:], 1):
+            selectors = self._groups.selectors_of_agent(agent)
+            if rules := tuple(rule for rule in self.rules if not rule.who.isdisjoint(selectors)):
+                yield at, rules
 
     def resolve(
         self, decision: Decision, principal: Principal, server: str, own: str, args: Mapping[str, Any]
@@ -319,7 +373,17 @@ class AccessPolicy:
         """Close a decision by its conditions: the first that holds for the arguments decides."""
         if not decision.conditions:
             return decision
-        variables = {**self._variables(principal), "server": server, "tool": own, "args": args}
+        call = {"server": server, "tool": own, "args": args}
+        if decision.parts:
+            return _strictest(
+                tuple((at, self._resolve(part, principal, at, call)) for at, part in decision.parts)
+            )
+        return self._resolve(decision, principal, 0, call)
+
+    def _resolve(
+        self, decision: Decision, principal: Principal, at: int, call: Mapping[str, Any]
+    ) -> Decision:
+        variables = {**self._variables(_asker(principal, at)), **call}
         failed = ""
         for condition in decision.conditions:
             try:

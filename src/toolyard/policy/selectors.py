@@ -55,7 +55,13 @@ class Groups:
         return selector in self._members
 
     def selectors_of(self, principal: Principal) -> frozenset[str]:
-        found = {EVERYBODY, *_own_selectors(principal)}
+        return self._joined({EVERYBODY, *_own_selectors(principal)})
+
+    def selectors_of_agent(self, agent: str) -> frozenset[str]:
+        """The agent and its groups, and nothing that others have too."""
+        return self._joined({f"agent:{canonical(agent)}"} if agent else set())
+
+    def _joined(self, found: set[str]) -> frozenset[str]:
         left = dict(self._members)
         while joined := [name for name, members in left.items() if not members.isdisjoint(found)]:
             found.update(joined)

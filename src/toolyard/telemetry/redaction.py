@@ -25,13 +25,15 @@ _RULES = (
     ),
     # ty_k3j2h1g0f9e8_…: an API key of a gateway; its id is not secret
     (re.compile(r"\b(ty_[0-9a-z]{12}_)[0-9A-Za-z]+"), rf"\1{_MASK}"),
+    # tyg_…: a grant
+    (re.compile(r"\b(tyg_)[\w-]+"), rf"\1{_MASK}"),
     # https://user:password@host
     (re.compile(r"(?<=://)[^/?#@\s]+@"), f"{_MASK}@"),
 )
 
 
 # No rule fits a text without any of these: one look at most fields of a line, and not one for each rule.
-_SUSPECT = re.compile(r"""[\s:=,'"]|ty_""")
+_SUSPECT = re.compile(r"""[\s:=,'"]|tyg?_""")
 
 
 def redact(text: str) -> str:

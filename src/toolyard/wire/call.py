@@ -150,6 +150,14 @@ class Right(Struct, frozen=True):
     deny: tuple[str, ...] = ()
 
 
+class CallBudget(Struct, frozen=True):
+    """How many calls one grant of a chain permits, those of the grants made from it included."""
+
+    id: str
+    calls: int
+    expires: float
+
+
 class Grant(Struct, frozen=True, cache_hash=True):
     """The limits of a sub-agent. Each right narrows the one before it, so all of them must permit a call."""
 
@@ -159,8 +167,12 @@ class Grant(Struct, frozen=True, cache_hash=True):
     rights: tuple[Right, ...]
     expires: float
     """Seconds since 1970."""
-    budgets: tuple[tuple[str, int], ...] = ()
-    """For each grant of the chain that counts calls: its id and how many it permits."""
+    budgets: tuple[CallBudget, ...] = ()
+    """Of the grants of the chain that count calls."""
+    parent_agents: tuple[str, ...] = ()
+    """The agent that made the first grant, then those of the chain above this one: their rules apply too."""
+    blocks: tuple[bytes, ...] = ()
+    """The signed blocks, without the signature: the gateway can narrow the grant for its holder."""
 
 
 class Principal(Struct, frozen=True, cache_hash=True):
@@ -182,6 +194,13 @@ class Principal(Struct, frozen=True, cache_hash=True):
     credential: str = ""
     """Names the credential in logs and the audit, and is not secret: a key's id, a digest of a token."""
     grant: Grant | None = None
+    expires: float | None = None
+    """When the credential ends, in seconds since 1970, if that is known. Grants made with it end then."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agent, after those whose grants it uses. Whatever limits one of them limits it too."""
+        return (self.agent,) if self.grant is None else (*self.grant.parent_agents, self.agent)
 
     @property
     def owner(self) -> str:
@@ -193,16 +212,21 @@ class Principal(Struct, frozen=True, cache_hash=True):
 
     @property
     def user(self) -> str:
-        """Whose memories and conversations they are within the tenant: the user, else the agent."""
+        """Whose memories and conversations they are within the tenant: the user, else the agent.
+
+        A grant works with the data of whoever made it.
+        """
         if not self.subject:
-            return self.agent
+            return self.agents[0]
         return f"{self.issuer}#{self.subject}" if self.issuer else self.subject
 
     @property
     def binding(self) -> str:
         """What sealed state and tasks are bound to. The length keeps `a/b` + `c` apart from `a` + `b/c`."""
         owner = self.owner
-        return f"{len(owner)}:{owner}/{self.agent}"
+        bound = f"{len(owner)}:{owner}/{self.agent}"
+        # Whoever makes a grant chooses its name, so the name alone must not open what belongs to an agent.
+        return bound if self.grant is None else f"grant {self.grant.id} of {bound}"
 
 
 @lru_cache(maxsize=4096)

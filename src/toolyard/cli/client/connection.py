@@ -142,11 +142,15 @@ def _address(url: str) -> str:
 def _headers(where: ConnectOptions) -> dict[str, str]:
     headers = dict(read_header(line) for line in where.headers)
     if where.key and "authorization" not in {name.lower() for name in headers}:
+        from ...callers.grant_token import PREFIX, GrantError, GrantToken
         from ...callers.keys import MalformedKeyError, check_key
 
         try:
-            check_key(where.key)
-        except MalformedKeyError as error:
+            if where.key.startswith(PREFIX):
+                GrantToken.read(where.key)
+            else:
+                check_key(where.key)
+        except (MalformedKeyError, GrantError) as error:
             raise CommandError(error.message, error.hint) from None
         headers["Authorization"] = f"Bearer {where.key}"
     return headers

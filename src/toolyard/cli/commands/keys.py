@@ -45,7 +45,7 @@ class _Duration(click.ParamType[float]):
 DURATION = _Duration()
 
 
-def _key_file_option(command: Any) -> Any:
+def key_file_option(command: Any) -> Any:
     return click.option(
         "--key-file",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -72,7 +72,7 @@ def command() -> None:
 @click.option(
     "--expires", type=DURATION, metavar="TIME", help="Its life, such as 90d or 12h. Default: no end."
 )
-@_key_file_option
+@key_file_option
 @config_option
 @json_option
 def create(
@@ -90,7 +90,7 @@ def create(
     """Make the key NAME and print it. It is shown this once: the gateway keeps a hash of it only."""
     from ...callers.keys import KeyHolder
 
-    settings = _settings(config)
+    settings = gateway_settings(config)
     _check_agent(settings, agent)
     end = _end_of(expires)
     given = {"tenant": tenant} if tenant is not None else {}
@@ -102,12 +102,12 @@ def create(
 
 
 @command.command("list", short_help="List keys, with their last use.")
-@_key_file_option
+@key_file_option
 @config_option
 @json_option
 def list_keys(key_file: Path | None, config: Path | None, as_json: bool) -> None:
     """List the keys of the gateway. The time of last use is exact to a minute."""
-    settings = _settings(config)
+    settings = gateway_settings(config)
 
     async def read(keys: "ApiKeys") -> "list[tuple[ApiKey, float | None, bool]]":
         return [(key, await keys.last_use(key.id), keys.is_foreign(key)) for key in await keys.list()]
@@ -127,7 +127,7 @@ def list_keys(key_file: Path | None, config: Path | None, as_json: bool) -> None
 
 @command.command("revoke", short_help="End a key.")
 @click.argument("name_or_id", metavar="NAME|ID")
-@_key_file_option
+@key_file_option
 @config_option
 @json_option
 def revoke(name_or_id: str, key_file: Path | None, config: Path | None, as_json: bool) -> None:
@@ -136,7 +136,7 @@ def revoke(name_or_id: str, key_file: Path | None, config: Path | None, as_json:
     async def end(keys: "ApiKeys") -> "ApiKey":
         return await keys.revoke((await keys.find(name_or_id)).id)
 
-    key = _run(_settings(config), key_file, end)
+    key = _run(gateway_settings(config), key_file, end)
     if as_json:
         print_json(_object(key, time.time(), None, False))
     else:
@@ -154,7 +154,7 @@ def revoke(name_or_id: str, key_file: Path | None, config: Path | None, as_json:
     help="How long the old key is valid beside the new one; 0 ends it at once.",
 )
 @click.option("--expires", type=DURATION, metavar="TIME", help="Its life from now. Default: the end it had.")
-@_key_file_option
+@key_file_option
 @config_option
 @json_option
 def rotate(
@@ -171,7 +171,7 @@ def rotate(
     async def renew(keys: "ApiKeys") -> "IssuedKey":
         return await keys.rotate((await keys.find(name_or_id)).id, overlap, end)
 
-    issued = _run(_settings(config), key_file, renew)
+    issued = _run(gateway_settings(config), key_file, renew)
     _print_issued(issued, as_json)
     if not as_json:
         hint(f"the old key ends {'in ' + _span(overlap) if overlap else 'now'}")
@@ -186,11 +186,11 @@ def _end_of(life: float | None) -> float | None:
 # The store
 
 
-def _settings(given: Path | None) -> "Config":
+def gateway_settings(given: Path | None, what: str = "keys") -> "Config":
     file = loader.config_file(None, given)
     if file is None:
         raise CommandError(
-            "no configuration, so there is no gateway to make keys for",
+            f"no configuration, so there is no gateway to make {what} for",
             "`toolyard add` makes one, or name it with --config FILE",
         )
     return loader.load_config(file)
@@ -256,7 +256,7 @@ def _print_issued(issued: "IssuedKey", as_json: bool) -> None:
 
 
 def _end(key: "ApiKey") -> str:
-    return "without an end" if key.expires is None else f"valid until {_moment(key.expires)}"
+    return "without an end" if key.expires is None else f"valid until {moment_of(key.expires)}"
 
 
 def _object(key: "ApiKey", now: float, used: float | None, foreign: bool) -> dict[str, object]:
@@ -268,9 +268,9 @@ def _object(key: "ApiKey", now: float, used: float | None, foreign: bool) -> dic
         "agent": key.agent,
         "groups": key.groups,
         "scopes": key.scopes,
-        "created": _iso(key.created),
-        "expires": None if key.expires is None else _iso(key.expires),
-        "last_used": None if used is None else _iso(used),
+        "created": iso_time(key.created),
+        "expires": None if key.expires is None else iso_time(key.expires),
+        "last_used": None if used is None else iso_time(used),
         "state": _state(key, now, foreign),
     }
 
@@ -290,16 +290,16 @@ def _cells(key: "ApiKey", now: float, used: float | None, foreign: bool) -> tupl
         one_line(", ".join(key.groups)) or "-",
         one_line(" ".join(key.scopes)) or "-",
         "never" if used is None else f"{_span(max(0.0, now - used))} ago",
-        "never" if key.expires is None else _moment(key.expires),
+        "never" if key.expires is None else moment_of(key.expires),
         _state(key, now, foreign),
     )
 
 
-def _iso(moment: float) -> str:
+def iso_time(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
 
 
-def _moment(moment: float) -> str:
+def moment_of(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 

@@ -57,7 +57,7 @@ def server_options(command: F) -> F:
             metavar="KEY",
             envvar="TOOLYARD_API_KEY",
             show_envvar=True,
-            help="With --url: the API key of a gateway.",
+            help="With --url: an API key or a grant of the gateway.",
         ),
         click.option(
             "--header",

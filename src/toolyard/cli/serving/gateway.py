@@ -19,6 +19,7 @@ from ...wire.headers import RequestHeaders
 from ..configuration import loader
 from ..ui.messages import CommandError
 from ..ui.tables import counted
+from .credentials import open_credentials
 from .http import (
     ServeOptions,
     check_exposure,
@@ -55,6 +56,7 @@ def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
     listening = listen(settings.host, settings.port)
     url = settings.url(listening)
     gateway.storage.links.set_base(config.store.public_url or settings.base(listening))
+    gateway.callers.base = config.gateway.public_url or settings.base(listening)
     listens = (
         f"  (listening on {settings.host}, port {listening.getsockname()[1]})" if settings.public_url else ""
     )
@@ -100,7 +102,7 @@ def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
     gateway = loader.make_gateway(config, key, one_client=True)
     start, stop = _config_watcher(gateway, file)
     service = _StdioGateway(gateway, server, start, stop)
-    if principal.kind == "key":
+    if principal.kind in ("key", "grant"):
         service.authenticate = gateway.callers.authenticator(config).authenticate
     run(service, service.end, Identity(principal))
 
@@ -114,38 +116,41 @@ def _environment_headers() -> RequestHeaders:
 
 
 def _stdio_principal(config: "Config", key: bytes | None) -> Principal:
-    """Who started this process: the holder of the key in TOOLYARD_API_KEY, else the local user."""
+    """Who started this process: the holder of the key or grant in TOOLYARD_API_KEY, else the local user."""
     text = os.environ.get(API_KEY_VARIABLE, "")
-    if not config.auth.keys or not text:
-        if config.auth.required:
+    auth = config.auth
+    if not text or not (auth.keys or (auth.grants and text.startswith("tyg_"))):
+        if auth.required:
             raise CommandError(
                 "[auth] is required, and nobody has shown who they are",
                 f"set {API_KEY_VARIABLE} to a key of `toolyard keys create`",
             )
         return Principal()
     from ...callers.errors import CallerError
-    from ...callers.keys import MalformedKeyError, check_key, open_keys
-    from ...config.files import state_folder
+    from ...callers.grant_token import GrantError, GrantToken
+    from ...callers.keys import MalformedKeyError, check_key
     from ...state.store import StateError
-    from ...wire.seal import Sealer
 
-    name = config.gateway.name
+    is_grant = text.startswith("tyg_")
 
     async def verify() -> Principal:
-        keys = open_keys(config.state.url, state_folder(config), name, Sealer(key, name))
-        try:
-            return await keys.verify(text, "stdio")
-        finally:
-            await keys.close()
+        async with open_credentials(config, key) as (keys, grants):
+            return await (grants if is_grant else keys).verify(text, "stdio")
 
     try:
-        check_key(text)
+        if is_grant:
+            GrantToken.read(text)
+        else:
+            check_key(text)
         return asyncio.run(verify())
-    except MalformedKeyError as error:
+    except (MalformedKeyError, GrantError) as error:
         raise CommandError(f"{API_KEY_VARIABLE}: {error.message}", error.hint) from None
     except CallerError:
         hint = "`toolyard keys list` shows the keys; `toolyard keys rotate NAME` makes a new one"
-        raise CommandError(f"the key in {API_KEY_VARIABLE} is not valid", hint) from None
+        if is_grant:
+            hint = "`toolyard grant list` shows the grants; `toolyard grant NAME` makes a new one"
+        what = "grant" if is_grant else "key"
+        raise CommandError(f"the {what} in {API_KEY_VARIABLE} is not valid", hint) from None
     except StateError as error:
         raise loader.config_error(error) from None
 

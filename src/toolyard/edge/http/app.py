@@ -1,4 +1,5 @@
-"""The ASGI apps: `HttpEdge` serves both eras at one path, `PathRouter` several edges and pages.
+"""The ASGI apps: `HttpEdge` serves both eras at one path, `PathRouter` several edges and pages, `AgentPaths`
+the paths of sub-agents.
 
 Owns what is HTTP: routes, limits, status codes. A modern request is answered by an `Exchange`; a legacy
 one by the `LegacyEndpoint`.
@@ -7,6 +8,7 @@ one by the `LegacyEndpoint`.
 import asyncio
 import inspect
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -23,6 +25,7 @@ from ...wire.seal import Sealer
 from ...wire.versions import MODERN_VERSIONS
 from ..replies import take_notification
 from ..request import (
+    AGENT_EXTENSION,
     JSON_TYPE,
     MAX_LENGTH_DIGITS,
     AcceptHeaders,
@@ -141,6 +144,11 @@ class HttpEdge:
         finally:
             if request.keys is not None:
                 forget_keys(request.keys)
+
+    @property
+    def knows_agents(self) -> bool:
+        """Whether it can tell who holds a grant. An application's own hook cannot."""
+        return self._identify is None and self._callers.authenticator is not None
 
     async def refuse_path(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for an unknown path; who may not enter learns nothing about paths."""
@@ -355,6 +363,29 @@ class Endpoint(Protocol):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
     async def close(self) -> None: ...
+
+
+AGENTS_PATH = "/agents/"
+_AGENT_PATH = re.compile(r"/agents/([^/]{1,100})/mcp/?")
+
+
+class AgentPaths:
+    """`/agents/NAME/mcp`: the endpoint again, for the holder of a grant of this name and for nobody else."""
+
+    def __init__(self, edge: HttpEdge) -> None:
+        self._edge = edge
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = _path(scope)
+        found = _AGENT_PATH.fullmatch(path)
+        if found is None or not self._edge.knows_agents:
+            await self._edge.refuse_path(scope, receive, send)
+            return
+        known: Mapping[str, Any] = scope.get("extensions") or {}
+        extensions = {**known, AGENT_EXTENSION: found[1]}
+        # The path is the endpoint's own, with what a server has put before it.
+        at = scope["path"].removesuffix(path) + self._edge.path
+        await self._edge({**scope, "path": at, "extensions": extensions}, receive, send)
 
 
 class PathRouter:

@@ -1,26 +1,35 @@
-"""The native dialect: `search_tools`, `describe_tools`, `call_tool`, `call_tools`, `manage_connections`.
+"""The native dialect: `search_tools`, `describe_tools`, `call_tool`, `call_tools`, `manage_connections`,
+and `make_grant` where callers may lend their rights.
 
 Also has `read_result`, which every view with stored results offers. A model reads these definitions before
 anything else, so they are short: a test counts their tokens.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeVar, cast
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from ...callers.grant_token import MAX_PATTERNS, GrantError
+from ...callers.grants import IssuedGrant
 from ...kit.calls.content import ToolError
 from ...kit.schema.validation import explain
+from ...policy.patterns import PatternError, parse
 from ...results.query.reader import MOST_ITEMS, ReadResultError
 from ...search.documents import ToolQuery
-from ...wire.call import Call
+from ...state.store import StateError
+from ...wire.call import Call, Principal
 from ...wire.types import CallToolResult, Text
 from ..meta.search import MAX_LIMIT
 from ..meta.service import MAX_ITEMS, MAX_QUERIES, MAX_USE_CASE, MetaToolService
 from ..meta.tools import BatchItem, BatchResult
 from ..stored_results import READ_RESULT, StoredResults
 from .definitions import MetaTool
+
+MAKE_GRANT = "make_grant"
+MAX_MINUTES = 60 * 24 * 366
 
 _SESSION = {"type": "string", "description": "session.id of an earlier answer, to go on with it"}
 _TOOL = {"type": "string", "description": "Full name, as search_tools gave it"}
@@ -279,7 +288,12 @@ async def _connections(service: MetaToolService, call: Call, arguments: dict[str
 
 
 class NativeDialect:
+    """`grants` makes tokens for sub-agents; without it there is no `make_grant`."""
+
     name = "native"
+
+    def __init__(self, grants: "GrantMaker | None" = None) -> None:
+        self._grants = grants
 
     def tools(self) -> Sequence[MetaTool]:
         answers = {
@@ -290,7 +304,8 @@ class NativeDialect:
             "manage_connections": _connections,
         }
         definitions = native_definitions(MAX_QUERIES, MAX_ITEMS, MAX_LIMIT)
-        return [MetaTool(name=name, answer=answer, **definitions[name]) for name, answer in answers.items()]
+        tools = [MetaTool(name=name, answer=answer, **definitions[name]) for name, answer in answers.items()]
+        return tools if self._grants is None else [*tools, make_grant_tool(self._grants)]
 
 
 def _read(arguments: dict[str, Any], kind: type[T], example: dict[str, Any]) -> T:
@@ -406,4 +421,88 @@ def read_result_tool(stored: StoredResults) -> MetaTool:
         input_schema=_READ_INPUT,
         answer=answer,
         annotations={"readOnlyHint": True, "openWorldHint": False},
+    )
+
+
+_GRANT_INPUT = _object(
+    {
+        "name": {"type": "string", "description": "The sub-agent, e.g. report-writer"},
+        "allow": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "SERVER, SERVER/TOOL or SERVER/*:read; everything you may use without it",
+        },
+        "deny": {"type": "array", "items": {"type": "string"}, "description": "The same, taken away"},
+        "minutes": {"type": "number", "exclusiveMinimum": 0, "description": "Until it ends"},
+        "calls": {"type": "integer", "minimum": 1, "description": "How many calls it permits"},
+    },
+    "name",
+)
+
+
+class _MakeGrant(Struct):
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    allow: Annotated[list[str], Meta(max_length=MAX_PATTERNS)] | None = None
+    deny: Annotated[list[str], Meta(max_length=MAX_PATTERNS)] = []
+    minutes: Annotated[float, Meta(gt=0, le=MAX_MINUTES)] | None = None
+    calls: Annotated[int, Meta(ge=1)] | None = None
+
+
+class GrantMaker(Protocol):
+    """Lends the rights of a caller to a sub-agent, and says where it is to connect."""
+
+    async def make_grant(
+        self,
+        parent: Principal,
+        name: str,
+        allow: Sequence[str] | None,
+        deny: Sequence[str],
+        ttl: float | None,
+        calls: int | None,
+    ) -> IssuedGrant:
+        """Raises GrantError and StateError."""
+        ...
+
+    def agent_url(self, name: str) -> str: ...
+
+
+def make_grant_tool(grants: GrantMaker) -> MetaTool:
+    async def answer(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
+        given = _read(
+            arguments, _MakeGrant, {"name": "report-writer", "allow": ["notes/*:read"], "calls": 20}
+        )
+        try:
+            for pattern in (*(given.allow or ()), *given.deny):
+                parse(pattern)
+            ttl = None if given.minutes is None else max(1.0, given.minutes * 60)
+            issued = await grants.make_grant(
+                call.caller.principal, given.name, given.allow, given.deny, ttl, given.calls
+            )
+        except (GrantError, PatternError) as error:
+            raise ToolError(f"{error.message}. {error.hint}" if error.hint else error.message) from None
+        except StateError as error:
+            raise ToolError(error.public_message) from None
+        record = issued.record
+        return _structured(
+            {
+                "token": issued.token,
+                "url": grants.agent_url(record.name),
+                "header": "Authorization: Bearer TOKEN",
+                "id": record.id,
+                "name": record.name,
+                "expires": datetime.fromtimestamp(record.expires, UTC).isoformat(),
+                "calls": record.calls,
+            }
+        )
+
+    return MetaTool(
+        name=MAKE_GRANT,
+        title="Make a grant for a sub-agent",
+        description=(
+            "Make a token for a sub-agent, with the tools, time and calls it needs and never more than you "
+            "have. The token is a secret: give it to that sub-agent only."
+        ),
+        input_schema=_GRANT_INPUT,
+        answer=answer,
+        annotations={"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False},
     )
