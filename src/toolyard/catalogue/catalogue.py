@@ -40,7 +40,7 @@ _OVERHEAD = 500
 
 def conversation_of(call: Call) -> str:
     """The key of a call's conversation: its principal and its thread."""
-    return f"{call.caller.principal.binding}\0{thread_of(call)}"
+    return f"{call.caller.identity.principal.binding}\0{thread_of(call)}"
 
 
 class _ConversationTools:
