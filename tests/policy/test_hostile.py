@@ -339,6 +339,11 @@ async def test_tools_that_a_server_does_not_list_can_be_allowed_alone() -> None:
     ):
         assert await found(yard, "x") == ({"mcp__composio__GMAIL_SEND_EMAIL"}, [])
         assert await found(yard, "y") == (set(), [])
+        # To connect apps is another right.
+        wanted = {"names": ["gmail"], "action": "link"}
+        linked = await yard.call("manage_connections", wanted, headers=of("x") | {"x-toolyard-thread": "t"})
+        assert "not allowed" in json.dumps(linked.json), linked.json
+        assert "http" not in linked.result["content"][0]["text"]
 
 
 # What is kept

@@ -91,6 +91,10 @@ class VisibleCatalogue(Protocol):
         """Whether a tool may be known of by its own name, listed or not."""
         ...
 
+    def admits(self, server: str, own: str) -> bool:
+        """Whether the rules let a caller use a tool by this name, whether it is offered or not."""
+        ...
+
     def unavailable(self) -> dict[str, str]: ...
     async def wait_settled(self, wait: float, names: Sequence[str] | None = None) -> None: ...
 
@@ -290,6 +294,9 @@ class CatalogueScope:
 
     def permits(self, server: str, own: str) -> bool:
         return server in self._whole.servers and self._server(server).permits(own)
+
+    def admits(self, server: str, own: str) -> bool:
+        return self._sight.sees(TOOLS, server, own, None)
 
     def unavailable(self) -> dict[str, str]:
         return {name: reason for name, scope in self.servers.items() if (reason := scope.reason_unavailable)}
