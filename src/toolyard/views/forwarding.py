@@ -212,12 +212,14 @@ class RequestForwarder:
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
         ids = self._context.task_ids
         server, tool, id = ids.open(sealed, call.caller)
-        known = server in self._view.servers(call) and self._context.visible(call).permits(server, tool)
+        catalogue = self._context.visible(call)
+        known = server in self._view.servers(call) and catalogue.permits(server, tool)
         mount = self._context.mounts.get(server) if known else None
         if mount is None:
             raise InvalidParams(f"Task not found: {sealed[:80]!r}; its server is not mounted any more")
         is_get = call.method == "tasks/get"
-        body = await self._send(call, CallTarget(mount, tool), "taskId", id, None, safe=is_get)
+        target = CallTarget(mount, tool, catalogue.servers[server].entry_of(tool))
+        body = await self._send(call, target, "taskId", id, None, safe=is_get)
         if not is_get:
             return body
         if self._context.fit_task is not None:
