@@ -34,7 +34,7 @@ from .wire.types import CompleteResult, Completion, Implementation
 
 CHARACTERS_PER_TOKEN = 4
 MAX_RECORDED_NAME = 1000
-"""A caller chooses the addresses of resources and the name of its client."""
+"""A caller chooses addresses of resources, names of tools that are not listed, and the name of its client."""
 COMPLETE = "completion/complete"
 STORED = "results/read"
 """In records: a stored result was read, as a resource or by `read_result`."""
@@ -105,8 +105,6 @@ class Guard:
     def stage(self) -> Stage:
         def stage(inner: Handler) -> Handler:
             def guard(target: CallTarget, forward: Forward) -> Awaitable[Outcome]:
-                if forward.method == "tasks/result":  # the second half of a call that has passed
-                    return inner(target, forward)
                 return self._run(target, forward, inner)
 
             return guard
@@ -179,8 +177,10 @@ class Guard:
             notes.refused = True
             await self._grants.admit(principal)
             notes.refused = False
-        if self.limiter is None or subject is None:
+        if self.limiter is None:
             outcome = await inner(target, forward)
+        elif subject is None:
+            outcome = await self._of_task(self.limiter, target, forward, inner)
         else:
             outcome = await self._within_limits(self.limiter, subject, target, forward, inner, notes)
         if notes.approval is not None:
@@ -215,7 +215,7 @@ class Guard:
         notes.refused = True
         principal = forward.call.caller.principal
         # A caller chooses the addresses of resources, so they get no counters of their own.
-        tool = subject.own if subject.kind is TOOLS else ""
+        tool = subject.own[:MAX_RECORDED_NAME] if subject.kind is TOOLS else ""
         admission = await limiter.admit(principal, subject.server, tool, subject.reads)
         notes.refused = False
         size, failed = 0, True
@@ -225,6 +225,19 @@ class Guard:
             return outcome
         finally:
             await admission.finish(bytes=size, tokens=size // CHARACTERS_PER_TOKEN, failed=failed)
+
+    async def _of_task(
+        self, limiter: Limiter, target: CallTarget, forward: Forward, inner: Handler
+    ) -> Outcome:
+        """The call that began the task was admitted. Its result counts as the call's own would have."""
+        outcome = await inner(target, forward)
+        entry = target.entry
+        if forward.method in ("tasks/get", "tasks/result") and entry is not None:
+            principal, tool = forward.call.caller.principal, target.own[:MAX_RECORDED_NAME]
+            size, reads = outcome.size, entry.item.reads
+            tokens = size // CHARACTERS_PER_TOKEN
+            await limiter.book(principal, target.mount.server, tool, reads, bytes=size, tokens=tokens)
+        return outcome
 
     # Decisions
 

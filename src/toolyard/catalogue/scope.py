@@ -68,6 +68,7 @@ class VisibleServer(Protocol):
     def templates(self) -> TemplateMatcher: ...
 
     def find(self, kind: ItemKind, bare: str) -> CatalogueEntry | None: ...
+    def entry_of(self, own: str) -> CatalogueEntry: ...
     def has_scheme(self, uri: str) -> bool: ...
     def own_name(self, bare: str) -> str: ...
     def may_call(self, bare: str) -> bool: ...
@@ -89,6 +90,10 @@ class VisibleCatalogue(Protocol):
     def find_discovered(self, name: str, conversation: str) -> CatalogueEntry | None: ...
     def permits(self, server: str, own: str) -> bool:
         """Whether a tool may be known of by its own name, listed or not."""
+        ...
+
+    def admits(self, server: str, own: str) -> bool:
+        """Whether the rules let a caller use a tool by this name, whether it is offered or not."""
         ...
 
     def unavailable(self) -> dict[str, str]: ...
@@ -201,6 +206,10 @@ class ServerScope:
     def find(self, kind: ItemKind, bare: str) -> CatalogueEntry | None:
         return self._list(kind).by_bare.get(bare)
 
+    def entry_of(self, own: str) -> CatalogueEntry:
+        """For a tool that `permits` the caller to know."""
+        return self.whole.entry_of(own)
+
     def has_scheme(self, uri: str) -> bool:
         scheme = uri.partition(":")[0] + ":"
         return any(
@@ -290,6 +299,9 @@ class CatalogueScope:
 
     def permits(self, server: str, own: str) -> bool:
         return server in self._whole.servers and self._server(server).permits(own)
+
+    def admits(self, server: str, own: str) -> bool:
+        return self._sight.sees(TOOLS, server, own, None)
 
     def unavailable(self) -> dict[str, str]:
         return {name: reason for name, scope in self.servers.items() if (reason := scope.reason_unavailable)}

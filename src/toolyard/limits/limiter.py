@@ -144,6 +144,15 @@ class Limiter:
             raise _refusal(plan, result)
         return Admission(self, plan) if plan.bookings else _NOTHING_TO_FINISH
 
+    async def book(
+        self, principal: Principal, server: str, tool: str, reads: bool | None, *, bytes: int, tokens: int
+    ) -> None:
+        """Book what came of a call later than its end: the result of a task. Refuses nothing."""
+        subject = (principal, server, tool, reads)
+        plan = self._plans[subject] if subject in self._plans else self._make_plan(subject)
+        if plan is not None:
+            await self.finish(plan, "", bytes, tokens, failed=False)
+
     async def finish(self, plan: _Plan, lease: str, bytes: int, tokens: int, failed: bool) -> None:
         """For `Admission.finish`."""
         if failed:

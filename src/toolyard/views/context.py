@@ -10,6 +10,7 @@ from ..catalogue.items import TOOLS, ItemKind, prefix_of
 from ..catalogue.scope import VisibleCatalogue
 from ..config import GatewayConfig, SearchConfig
 from ..dispatch import Mount
+from ..dispatch.remote import AppConnection
 from ..pipeline import Handler
 from ..wire.call import Call, Principal
 from ..wire.seal import Sealer
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from ..sessions.leases import Leases
     from ..sessions.profiles import ProfileStore
     from ..state.store import State
+
+
+CONNECT_TOOL = "COMPOSIO_MANAGE_CONNECTIONS"
+"""Composio's own tool that connects apps. Rules for it are those for connecting by any dialect."""
 
 
 class ViewHost(Protocol):
@@ -133,3 +138,12 @@ class MetaToolContext(Struct, kw_only=True):
             return remotes
         visible = self.view_context.visible(call).servers
         return {name: remote for name, remote in remotes.items() if name in visible}
+
+    async def link(
+        self, call: Call, remote: "Remote", app: str, alias: str = "", fields: dict[str, Any] | None = None
+    ) -> AppConnection:
+        """Begin to connect an app, for callers who may use the remote's own tool for it."""
+        if not self.view_context.visible(call).admits(remote.server, CONNECT_TOOL):
+            refusal = "connecting apps is not allowed here; ask whoever runs the gateway"
+            return AppConnection(remote.server, app, "failed", message=refusal)
+        return await remote.link(call, app, alias=alias, fields=fields)

@@ -169,7 +169,7 @@ class RequestForwarder:
         name = _string(call.members(), "name")
         target = await self._resolve(PROMPTS, name, call)
         known = target.own if target.entry is not None else None
-        return await self._send(call, target.mount, "name", target.own, known, safe=True)
+        return await self._send(call, CallTarget(target.mount), "name", target.own, known, safe=True)
 
     async def read_resource(self, call: Call) -> Any:
         uri = _string(call.members(), "uri")
@@ -177,7 +177,7 @@ class RequestForwarder:
         refused: McpError | None = None
         for mount in mounts:
             try:
-                return await self._send(call, mount, "uri", own, own, safe=True)
+                return await self._send(call, CallTarget(mount), "uri", own, own, safe=True)
             except McpError as error:
                 if len(mounts) == 1:
                     raise
@@ -212,12 +212,14 @@ class RequestForwarder:
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
         ids = self._context.task_ids
         server, tool, id = ids.open(sealed, call.caller)
-        known = server in self._view.servers(call) and self._context.visible(call).permits(server, tool)
+        catalogue = self._context.visible(call)
+        known = server in self._view.servers(call) and catalogue.permits(server, tool)
         mount = self._context.mounts.get(server) if known else None
         if mount is None:
             raise InvalidParams(f"Task not found: {sealed[:80]!r}; its server is not mounted any more")
         is_get = call.method == "tasks/get"
-        body = await self._send(call, mount, "taskId", id, None, safe=is_get)
+        target = CallTarget(mount, tool, catalogue.servers[server].entry_of(tool))
+        body = await self._send(call, target, "taskId", id, None, safe=is_get)
         if not is_get:
             return body
         if self._context.fit_task is not None:
@@ -226,12 +228,12 @@ class RequestForwarder:
         return ids.seal_in(body, server, tool, call.caller)
 
     async def _send(
-        self, call: Call, mount: Mount, key: str, own: str, name: str | None, *, safe: bool
+        self, call: Call, target: CallTarget, key: str, own: str, name: str | None, *, safe: bool
     ) -> Raw | StreamedResult:
         """Sends the request with the upstream's own name under `key`."""
         params = {**call.members(), key: Raw(encode(own))}
         forward = Forward(call, call.method, params, name, safe, self._view.read_hint)
-        return (await self._context.forward(CallTarget(mount), forward)).body
+        return (await self._context.forward(target, forward)).body
 
     # Resolving names
 

@@ -168,7 +168,10 @@ class HttpEdge:
 
     async def refuse_path(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for an unknown path, as one for an endpoint that its caller may not know of."""
-        request = await self._enter(scope, receive, send, scope["path"].rstrip("/"))
+        path: str = scope["path"].rstrip("/")
+        # Of an endpoint that could be there a client is told as of one that is.
+        is_below = path.startswith(f"{self.path}/")
+        request = await self._enter(scope, receive, send, path if is_below else self.path)
         if request is not None:
             await self._answer_unknown(request, scope["path"])
 

@@ -139,7 +139,8 @@ class ConnectionManager:
         self, call: Call, remote: Remote, apps: list[str], request: ConnectionRequest
     ) -> list[AppConnection]:
         if request.action == "link":
-            return [await remote.link(call, app, alias=request.alias, fields=request.fields) for app in apps]
+            link, alias, fields = self._context.link, request.alias, request.fields
+            return [await link(call, remote, app, alias, fields) for app in apps]
         if request.action == "status":
             return list(await remote.connections(call, apps))
         if not apps:

@@ -300,7 +300,7 @@ class ComposioConnections:
                 return self._entry(current, reinitiated=False)
             # A remote connects an active app again only for another account, which needs an alias.
             alias = wanted.alias or (f"reconnected-{uuid.uuid4().hex[:6]}" if current.is_active else "")
-            linked = await _link(call, app, alias, given.specify_custom_auth.get(wanted.name))
+            linked = await _link(service, call, app, alias, given.specify_custom_auth.get(wanted.name))
             return self._entry(linked, reinitiated=again)
         except (ToolError, UpstreamError) as error:
             return {"toolkit": wanted.name, "status": "failed", "error_message": str(error)}
@@ -327,10 +327,12 @@ class ComposioConnections:
         return entry
 
 
-async def _link(call: Call, app: App, alias: str, fields: dict[str, Any] | None) -> AppConnection:
+async def _link(
+    service: MetaToolService, call: Call, app: App, alias: str, fields: dict[str, Any] | None
+) -> AppConnection:
     if app.remote is None:
         return AppConnection(app.server, app.slug, "active")
-    return await app.remote.link(call, app.slug, alias=alias, fields=fields)
+    return await service.context.link(call, app.remote, app.slug, alias, fields)
 
 
 async def wait(service: MetaToolService, call: Call, given: requests.WaitForConnectionsRequest) -> Any:
@@ -360,7 +362,7 @@ async def wait(service: MetaToolService, call: Call, given: requests.WaitForConn
 
 async def initiate(service: MetaToolService, call: Call, given: requests.InitiateConnectionRequest) -> Any:
     app = await find_app(service, call, given.toolkit)
-    one = await _link(call, app, "", given.parameters or None)
+    one = await _link(service, call, app, "", given.parameters or None)
     data = {
         "toolkit": app.slug,
         "status": one.status,

@@ -263,7 +263,7 @@ async def _created(
     linked = await connection_of(service, call, app)
     if app.remote is not None and not (linked.is_active and linked.account is None):
         # Each profile has its own account, unless the app needs none.
-        linked = await app.remote.link(call, app.slug, alias=given.profile_name)
+        linked = await service.context.link(call, app.remote, app.slug, given.profile_name)
     if linked.status in ("failed", "requires_parameters"):
         reason = f"it needs {', '.join(linked.required)}" if linked.required else linked.message
         raise ToolError(f"Cannot create a profile for {app.slug!r}: {reason}")
