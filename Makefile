@@ -40,7 +40,7 @@ ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day walk house faults audit-kill bench bench-search bench-access \
+.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day team walk house faults audit-kill bench bench-search bench-access \
 	bench-tokens bench-results bench-servers bench-limits bench-lambda site coverage dist format constraints clean
 
 help: ## show this table
@@ -86,6 +86,9 @@ soak: $(DEV) ## load a gateway for ten minutes while its upstreams are killed (A
 
 first-day: $(DEV) ## play a new user's first day on an empty HOME with cold caches (ARGS="--quick": two servers)
 	@$(BIN)/python scripts/first_day.py $(ARGS)
+
+team: $(DEV) ## follow docs/guides/team.md word for word, behind nginx (ARGS="--store redis -v")
+	@$(BIN)/python scripts/team_page.py $(ARGS)
 
 walk: $(DEV) ## count the files and functions that one warm call passes through (ARGS="--way search": name them)
 	@$(BIN)/python -m scripts.walk $(ARGS)

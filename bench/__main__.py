@@ -1,8 +1,9 @@
 """`python -m bench`: measures, prints tables, and writes the figures to `build/`.
 
-Owns the command line, the progress on stderr and the order of the two parts: the kit beside a bare
-app and the SDK (`build/bench.json`), the gateway beside its peers (`build/bench-gateway.json`). After
-a full run it draws both in `docs/images`.
+Owns the command line, the progress on stderr and the order of the parts: the kit beside a bare app and the
+SDK (`build/bench.json`), the gateway beside its peers (`build/bench-gateway.json`), callers that are known
+beside callers that are not (`build/bench-callers.json`). After a full run it draws the first two in
+`docs/images`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bench import chart, gateway_chart, gateway_report, gateway_run, measure, report
+from bench import (
+    callers,
+    callers_report,
+    chart,
+    gateway,
+    gateway_chart,
+    gateway_report,
+    gateway_run,
+    measure,
+    report,
+)
 from bench.connection import WrongReply
 from bench.peers import PEERS
 from bench.process import ROOT
@@ -42,7 +53,13 @@ def end_progress() -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure what Toolyard costs.")
-    parser.add_argument("--part", choices=("kit", "gateway"), help="only this part (default: both)")
+    parser.add_argument("--part", choices=PARTS, help="only this part (default: all)")
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="CHECKOUT",
+        help="callers: also measure the gateway of another checkout, which is to be no slower",
+    )
     parser.add_argument(
         "--peers",
         nargs="*",
@@ -75,6 +92,8 @@ def arguments() -> argparse.Namespace:
     # A chart of some figures would replace the chart of all.
     options.draw = asked is None and not options.quick
     options.peers = [peer for peer in PEERS if options.draw or peer.key in (asked or ())]
+    if options.before and not (options.before / "src" / "toolyard").is_dir():
+        parser.error(f"--before: {options.before} is no checkout of toolyard")
     if min(options.calls, options.rounds, *options.connections) < 1:
         parser.error("--calls, --rounds and --connections take numbers from 1 up")
     return options
@@ -156,16 +175,43 @@ def run_gateway(options: argparse.Namespace) -> bool:
     return bool(record["met"])
 
 
+def run_callers(options: argparse.Namespace) -> bool:
+    starts = 1 if options.quick else 5
+    with gateway.upstream() as address:
+        found = callers_report.Everything(
+            callers.calls(
+                address,
+                per_round=max(1, options.calls // 4),
+                rounds=options.rounds * 2,
+                starts=starts,
+                before=options.before,
+                progress=progress,
+            ),
+            callers.lists(progress),
+            callers.lookups(progress, 2_000 if options.quick else callers.MANY_KEYS),
+        )
+    end_progress()
+    table = callers_report.rows(found)
+    record = callers_report.record(found, table, setting(options))
+    keep(options, "bench-callers", record)
+    report.show(table, f"Callers: {starts} starts of {options.rounds * 2} rounds")
+    report.show_lines(callers_report.spread_lines(found))
+    return bool(record["met"])
+
+
 def keep(
-    options: argparse.Namespace, name: str, record: dict[str, Any], draw: Callable[[dict[str, Any]], str]
+    options: argparse.Namespace,
+    name: str,
+    record: dict[str, Any],
+    draw: Callable[[dict[str, Any]], str] | None = None,
 ) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    if options.draw:
+    if options.draw and draw is not None:
         chart.write(draw(record), name)
 
 
-PARTS = {"kit": run_kit, "gateway": run_gateway}
+PARTS = {"kit": run_kit, "gateway": run_gateway, "callers": run_callers}
 
 
 def stop(signum: int, frame: object) -> NoReturn:

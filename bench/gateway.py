@@ -16,6 +16,8 @@ from bench.load import ERAS, Target
 from bench.process import HOST, ROOT, Process, cpu_seconds, free_port, resident_bytes, running
 from bench.rounds import Measured, Progress, Subject, interleaved, wait_for_tool
 
+KEY = "only for the benchmark, so that nothing is kept"
+
 
 @contextmanager
 def upstream() -> Generator[str, None, None]:
@@ -34,13 +36,15 @@ def forwarder(address: str, *options: str) -> Generator[Process, None, None]:
 
 
 @contextmanager
-def toolyard(config: str, folder: Path) -> Generator[Process, None, None]:
-    """Our gateway as a user starts it, with its state in `folder`."""
+def toolyard(config: str, folder: Path, source: Path | None = None) -> Generator[Process, None, None]:
+    """Our gateway as a user starts it, with its state in `folder`. `source`: another checkout's `src`."""
     file = folder / "toolyard.toml"
     file.write_text(config, encoding="utf-8")
     port = free_port()
     command = [sys.executable, "-m", "toolyard", "serve", "--config", str(file), "--port", str(port)]
-    env = {"XDG_STATE_HOME": str(folder), "TOOLYARD_KEY": "only for the benchmark, so that nothing is kept"}
+    env = {"XDG_STATE_HOME": str(folder), "TOOLYARD_KEY": KEY}
+    if source is not None:
+        env["PYTHONPATH"] = str(source)
     with running("toolyard", command, port, env=env, log=folder / "toolyard.log") as process:
         yield process
 
@@ -48,11 +52,13 @@ def toolyard(config: str, folder: Path) -> Generator[Process, None, None]:
 def three_kinds(address: str) -> str:
     """The same upstream over HTTP, as a child process and in process.
 
-    All stages are on, except that the huge result passes through without shaping.
+    All stages are on, except that the huge result passes through without shaping. Every subject keeps its
+    connections while others are measured, so more of them are idle than a gateway keeps by default.
     """
     return f"""
 [gateway]
 view = "all"
+max_idle = 10000
 [results]
 exempt = ["mcp__*__big"]
 [servers.up]

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from bench.process import HOST, Process, free_port, running
@@ -120,12 +121,12 @@ def serve(app: Any, port: int, **more: Any) -> None:
 
 
 @contextmanager
-def serving(name: str) -> Generator[Process, None, None]:
-    """Runs the server `name` in its own process while the block runs."""
+def serving(name: str, source: Path | None = None) -> Generator[Process, None, None]:
+    """Runs the server `name` in its own process while the block runs. `source`: another checkout's `src`."""
     port = free_port()
-    with running(
-        name, [sys.executable, "-m", "bench.kit_servers", name, "--port", str(port)], port
-    ) as process:
+    env = {} if source is None else {"PYTHONPATH": str(source)}
+    command = [sys.executable, "-m", "bench.kit_servers", name, "--port", str(port)]
+    with running(name, command, port, env=env) as process:
         yield process
 
 

@@ -33,11 +33,15 @@ _encode = msgspec.json.encode
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server's address, the name of its echo tool, and the headers it requires."""
+    """A server's address, the name of its echo tool, and the headers it requires.
+
+    `through` names the tool that calls it, where a gateway lists only tools to find and call others.
+    """
 
     port: int
     path: str = "/mcp"
     tool: str = "echo"
+    through: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -95,11 +99,14 @@ class Client:
 
     def prepare(self, number: int) -> Call:
         text = f"echo {number}: forty characters or so of text"
-        params: dict[str, Any] = {"name": self.target.tool, "arguments": {"text": text}}
+        name, arguments = self.target.tool, {"text": text}
+        if self.target.through:
+            name, arguments = self.target.through, {"tool": name, "arguments": arguments}
+        params: dict[str, Any] = {"name": name, "arguments": arguments}
         if self.era == "modern":
             params["_meta"] = _META
         message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-        return Call(number, text, self._post(message, self._headers("tools/call", self.target.tool)))
+        return Call(number, text, self._post(message, self._headers("tools/call", name)))
 
     def send(self, call: Call) -> None:
         self.connection.send(call.request)
@@ -200,12 +207,12 @@ def pump(clients: Sequence[Client], numbers: range) -> Pumped:
 
     The replies are checked at the end, so that the client costs little meanwhile.
     """
-    for client in clients:
-        client.connection.reopen_if_closed()
     queues = [
         [client.prepare(number) for number in numbers[at :: len(clients)]]
         for at, client in enumerate(clients)
     ]
+    for client in clients:  # last, because a server may close an idle connection at any moment
+        client.connection.reopen_if_closed()
     answered: list[tuple[Client, Call, Reply]] = []
     latencies: list[float] = []
     with selectors.DefaultSelector() as selector:

@@ -66,7 +66,7 @@ def measured_round(subject: Subject, clients: Sequence[Client], numbers: range, 
 def interleaved(
     subjects: Sequence[Subject], *, connections: int, calls: int, rounds: int, progress: Progress
 ) -> dict[Key, Figures]:
-    """The rounds go A B C, A B C, …, so that drift of the machine affects all alike."""
+    """The rounds go A B C, C B A, …, so that drift of the machine affects all alike."""
     figures: dict[Key, Figures] = {}
     with ExitStack() as stack:
         loads: list[tuple[Subject, list[Client]]] = []
@@ -79,7 +79,7 @@ def interleaved(
             loads.append((subject, clients))
         for turn in range(rounds):
             numbers = range(FIRST + turn * calls, FIRST + (turn + 1) * calls)
-            for subject, clients in loads:
+            for subject, clients in reversed(loads) if turn % 2 else loads:
                 progress(
                     f"gateway: {connections} connections, round {turn + 1} of {rounds}, "
                     f"{subject.name} {subject.era}"
@@ -107,6 +107,23 @@ def wait_for_tool(process: Process, target: Target, era: Era, limit_s: float = 6
             reason = str(error)
         if time.monotonic() > deadline:
             raise WrongReply(f"no '{target.tool or 'echo'}' within {limit_s:.0f} s: {reason}")
+        time.sleep(0.2)
+
+
+def wait_for_echo(process: Process, target: Target, limit_s: float = 60.0) -> None:
+    """Waits until a call of the target's tool is answered."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        process.check_alive()
+        client = Client(target, "modern")
+        try:
+            pump([client], range(1))
+            return
+        except WrongReply:
+            if time.monotonic() > deadline:
+                raise
+        finally:
+            client.close()
         time.sleep(0.2)
 
 

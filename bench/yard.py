@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,15 +64,15 @@ def lists(*, progress: Progress) -> Yard:
     port = free_port()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with _farm(port, hang=0), toolyard(_config(port), folder) as gateway:
+        with farm(port, hang=0), toolyard(config(port), folder) as gateway:
             progress(f"yard: {SERVERS} upstreams with {SERVERS * TOOLS} tools")
-            _wait_for_all(gateway)
+            wait_for_all(gateway)
             _measure_pages(gateway, found, progress)
             found.resident = resident_bytes(gateway.pid)
         progress(f"yard: a restart while {HANGING} of {SERVERS} hang")
-        with _farm(port, hang=HANGING):
+        with farm(port, hang=HANGING):
             started = time.perf_counter()
-            with toolyard(_config(port), folder) as gateway:
+            with toolyard(config(port), folder) as gateway:
                 asked = time.perf_counter()
                 client = Client(Target(gateway.port), "modern")
                 client.ask("tools/list")
@@ -87,13 +87,13 @@ def lists(*, progress: Progress) -> Yard:
 
 
 @contextmanager
-def _farm(port: int, hang: int) -> Generator[Process, None, None]:
+def farm(port: int, hang: int) -> Generator[Process, None, None]:
     command = [sys.executable, "-m", "bench.farm", "--port", str(port), "--servers", str(SERVERS)]
     with running("farm", [*command, "--tools", str(TOOLS), "--hang", str(hang)], port) as process:
         yield process
 
 
-def _config(port: int) -> str:
+def config(port: int) -> str:
     # Names that sort by number, so that the servers that hang are listed first.
     return '[gateway]\nview = "all"\n' + "\n".join(
         f'[servers.s{at:03d}]\nurl = "http://{HOST}:{port}/{at}/mcp"' for at in range(SERVERS)
@@ -114,12 +114,13 @@ def _walk(client: Client) -> tuple[list[str], int]:
     return names, pages
 
 
-def _wait_for_all(gateway: Process) -> None:
+def wait_for_all(gateway: Process, headers: Mapping[str, str] | None = None) -> None:
+    """Waits until every tool is listed, for a caller with these headers."""
     deadline = time.monotonic() + LIST_LIMIT_S
     count = 0
     while time.monotonic() < deadline:
         gateway.check_alive()
-        client = Client(Target(gateway.port), "modern")
+        client = Client(Target(gateway.port, headers=headers or {}), "modern")
         count = len(set(_walk(client)[0]))
         client.close()
         if count == SERVERS * TOOLS:

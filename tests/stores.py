@@ -84,7 +84,7 @@ class RedisServer(_Server):
 
     def __init__(self) -> None:
         super().__init__()
-        self.port = _free_port()
+        self.port = free_port()
 
     @property
     def url(self) -> str:
@@ -188,7 +188,7 @@ def _give_away(folder: Path) -> None:
             shutil.chown(path, "nobody", "nogroup")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -71,7 +71,10 @@ def measured(*, calls: int, rounds: int, progress: Progress) -> list[Cost]:
         address = stack.enter_context(upstream())
         gateways = {
             way: stack.enter_context(
-                toolyard(_config(address, way), Path(stack.enter_context(tempfile.TemporaryDirectory())))
+                toolyard(
+                    configuration(address, way == WITH),
+                    Path(stack.enter_context(tempfile.TemporaryDirectory())),
+                )
             )
             for way in (WITH, WITHOUT)
         }
@@ -125,12 +128,13 @@ def _clients(stack: ExitStack, gateway: Process, kind: str, size: str) -> list[S
     return found
 
 
-def _config(address: str, way: str) -> str:
+def configuration(address: str, shape: bool) -> str:
+    """The upstream over HTTP, as a child process and in process, with results shaped or not."""
     return f"""
 [gateway]
 view = "all"
 [results]
-shape = {"true" if way == WITH else "false"}
+shape = {"true" if shape else "false"}
 [servers.up]
 url = "{address}"
 [servers.child]

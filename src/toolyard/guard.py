@@ -8,7 +8,7 @@ may have changed since the name was looked up.
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -99,10 +99,10 @@ class Guard:
 
     def stage(self) -> Stage:
         def stage(inner: Handler) -> Handler:
-            async def guard(target: CallTarget, forward: Forward) -> Outcome:
+            def guard(target: CallTarget, forward: Forward) -> Awaitable[Outcome]:
                 if forward.method == "tasks/result":  # the second half of a call that has passed
-                    return await inner(target, forward)
-                return await self._run(target, forward, inner)
+                    return inner(target, forward)
+                return self._run(target, forward, inner)
 
             return guard
 
@@ -137,11 +137,15 @@ class Guard:
                 raise
 
     async def _answer(self, target: CallTarget, forward: Forward, inner: Handler, notes: "_Notes") -> Outcome:
-        principal = forward.call.caller.principal
-        subject = _subject(target, forward)
-        notes.subject = subject
-        if subject is not None and self.access is not None:
-            decision = self._decide(principal, subject, forward)
+        principal, access = forward.call.caller.principal, self.access
+        subject = notes.subject = _subject(target, forward)
+        if subject is not None and access is not None:
+            decision = access.rights(principal).decide(
+                subject.kind, subject.server, subject.own, subject.reads
+            )
+            if decision.conditions:
+                arguments = decode_params(forward.params.get("arguments", Raw(b"{}")), dict[str, Any])
+                decision = access.resolve(decision, principal, subject.server, subject.own, arguments)
             notes.decision = decision
             if decision.verb == "deny":
                 notes.refused = True
@@ -210,16 +214,6 @@ class Guard:
             await admission.finish(bytes=size, tokens=size // CHARACTERS_PER_TOKEN, failed=failed)
 
     # Decisions
-
-    def _decide(self, principal: Principal, subject: Subject, forward: Forward) -> Decision:
-        access = self.access
-        if access is None:
-            return _ALLOWED
-        decision = access.rights(principal).decide(subject.kind, subject.server, subject.own, subject.reads)
-        if not decision.conditions:
-            return decision
-        arguments = decode_params(forward.params.get("arguments", Raw(b"{}")), dict[str, Any])
-        return access.resolve(decision, principal, subject.server, subject.own, arguments)
 
     def _refused(self, subject: Subject, decision: Decision, forward: Forward) -> Outcome:
         access, principal = self.access, forward.call.caller.principal
@@ -309,21 +303,32 @@ class Guard:
     ) -> AuditRecord:
         assert self.audit is not None
         arguments, subject, approval = forward.params.get("arguments"), notes.subject, notes.approval
-        policy = self.audit.arguments
+        policy, decision = self.audit.arguments, notes.decision
+        call = forward.call
+        caller = call.caller
+        principal = caller.principal
+        # Written out, because it is made for every call, and joining keywords takes longer than the rest.
         return AuditRecord(
-            **_who(forward.call),
+            tenant=principal.tenant,
+            subject=principal.subject,
+            issuer=principal.issuer,
+            agent=principal.agent,
+            client=principal.client or caller.client.name,
+            credential_kind=principal.kind,
+            credential=principal.credential,
+            thread=caller.thread,
             time=now(),
             outcome=ending,
             method=forward.method,
             server=target.mount.server,
             tool=target.own if subject is None else subject.own,
-            decision=notes.decision.verb,
-            rule=notes.decision.rule,
+            decision=decision.verb,
+            rule=decision.rule,
             confirmed_by="" if approval is None else approval.by,
             error_code=None if error is None else error.code,
             arguments_digest=policy.digest(arguments),
             arguments=policy.redacted(arguments),
-            request_bytes=len(memoryview(forward.call.params)),
+            request_bytes=len(memoryview(call.params)),
             response_bytes=0 if outcome is None else outcome.size,
             duration_ms=round((time.perf_counter() - started) * 1000, 3),
             request_id=forward.request_id,

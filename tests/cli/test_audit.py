@@ -147,3 +147,10 @@ def test_without_an_audit_it_says_what_to_add(toolyard: Toolyard):
     told = toolyard("audit")
     assert told.status == 2
     assert 'url = "file:"' in told.err
+
+
+def test_a_command_that_starts_the_servers_itself_leaves_no_records_that_nobody_signed(toolyard: Toolyard):
+    toolyard.write("toolyard.toml", f'{CONFIG.format(url="file:")}[servers.demo]\nmodule = "demo"\n')
+    assert toolyard("call", "mcp__demo__echo", "text=hello").out == "hello\n"
+    outcome = toolyard("audit", "verify")
+    assert (outcome.status, "intact" in outcome.out) == (0, True), outcome.out

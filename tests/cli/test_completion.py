@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.cli.running import Toolyard
+from toolyard.cli import COMMANDS, main
 
 YARD = '[servers.demo]\nmodule = "demo"\n[servers.gone]\ncommand = "no-such-program"\n'
 
@@ -26,6 +28,20 @@ def test_commands_and_options_are_completed(toolyard: Toolyard):
     assert {"list", "call", "read", "show", "completion"} <= set(completed(toolyard, "''"))
     assert completed(toolyard, "pro") == ["prompt"]
     assert "--wait" in completed(toolyard, "list", "--w")
+
+
+def test_every_command_is_completed_and_so_are_its_options_and_subcommands(toolyard: Toolyard):
+    """From the registry of commands: a new one needs no line of its own."""
+    assert set(completed(toolyard, "''")) == set(COMMANDS)
+    context = click.Context(main)
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+        if isinstance(command, click.Group):
+            assert set(completed(toolyard, name, "''")) == set(command.list_commands(context))
+        else:
+            assert "--help" in completed(toolyard, name, "--h")
 
 
 def test_tools_of_the_configuration_are_completed_from_what_was_last_seen(toolyard: Toolyard):

@@ -39,7 +39,6 @@ APPROVALS_PATH = "/approvals"
 APPROVE_SCOPE = "approve"
 MAX_BODY = 16 * 1024
 MAX_BY = 200
-_HEADERS: Headers = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
 
 
 class Approver(Struct, frozen=True):
@@ -100,7 +99,7 @@ class ApprovalsApi:
         except ClientDisconnectedError:
             pass
         else:
-            await send_json(send, 200, encode(reply), _HEADERS)
+            await send_json(send, 200, encode(reply), [])
 
     async def _answer(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         approver = await self._authorize(scope, receive)
@@ -144,4 +143,4 @@ async def _read(scope: Scope, receive: Receive) -> _Decision:
 
 
 async def _fail(send: Send, status: int, message: str, headers: Headers | None = None) -> None:
-    await send_json(send, status, encode({"error": message}), [*_HEADERS, *(headers or [])])
+    await send_json(send, status, encode({"error": message}), headers or [])

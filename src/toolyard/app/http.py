@@ -22,8 +22,18 @@ from ..artifacts.store import (
 )
 from ..callers.resource import WELL_KNOWN
 from ..config import GatewayConfig
-from ..edge.http.app import AGENTS_PATH, AgentPaths, App, HttpEdge, HttpPage, PathRouter, json_page
-from ..edge.request import Identify, Pace, Receive, Scope, Send, send_json
+from ..edge.http.app import (
+    AGENTS_PATH,
+    AgentPaths,
+    App,
+    HttpEdge,
+    HttpPage,
+    PageContent,
+    PathRouter,
+    Readiness,
+    json_page,
+)
+from ..edge.request import Headers, Identify, Pace, Receive, Scope, Send, send_json
 from ..telemetry.metrics import CONTENT_TYPE
 from ..wire.call import Service
 from ..wire.errors import InvalidRequest
@@ -47,9 +57,10 @@ _SECURITY_HEADERS = [
 class Downloads:
     """Serves stored results at signed links."""
 
-    def __init__(self, store: ArtifactStore, links: ResultLinks) -> None:
+    def __init__(self, store: ArtifactStore, links: ResultLinks, headers: Headers | None = None) -> None:
         self._store = store
         self._links = links
+        self._headers = [*_SECURITY_HEADERS, *(headers or [])]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in ("GET", "HEAD"):
@@ -65,7 +76,7 @@ class Downloads:
             await _refuse(send, 404, "unknown or expired result")
             return
         try:
-            await _send(reading, scope, receive, send)
+            await _send(reading, scope, receive, send, self._headers)
         except ArtifactStoreError as error:
             # The response stays incomplete, so that the client notices.
             logger.warning("the download of a result failed: %s", error.reason)
@@ -73,10 +84,13 @@ class Downloads:
             await reading.close()
 
 
-async def _send(reading: ArtifactReader, scope: Scope, receive: Receive, send: Send) -> None:
+async def _send(
+    reading: ArtifactReader, scope: Scope, receive: Receive, send: Send, headers: Headers
+) -> None:
     artifact = reading.artifact
     gzip = artifact.size > MIN_COMPRESSED and _accepts_gzip(scope)
-    await send({"type": "http.response.start", "status": 200, "headers": _headers(artifact, gzip)})
+    head = [*_content_headers(artifact, gzip), *headers]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
     if scope["method"] == "GET":
         disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
@@ -98,11 +112,11 @@ def _accepts_gzip(scope: Scope) -> bool:
     return False
 
 
-def _headers(artifact: Artifact, gzip: bool) -> list[tuple[bytes, bytes]]:
+def _content_headers(artifact: Artifact, gzip: bool) -> Headers:
     """The length is known unless the response is compressed."""
     size = (b"content-encoding", b"gzip") if gzip else (b"content-length", b"%d" % artifact.size)
     kind = (b"content-type", artifact.content_type.encode())
-    return [kind, size, (b"vary", b"accept-encoding"), *_SECURITY_HEADERS]
+    return [kind, size, (b"vary", b"accept-encoding")]
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
@@ -192,12 +206,13 @@ def asgi(
         await gateway.close()
 
     pages = {"/health": json_page(gateway.checked_health, lambda health: {"status": health["status"]})}
+    strict = _transport_security(settings)
     metrics = gateway.metrics
     if metrics is not None:
-        pages["/metrics"] = HttpPage(lambda: (CONTENT_TYPE, metrics.render()))
+        pages["/metrics"] = HttpPage(lambda: PageContent(CONTENT_TYPE, metrics.render()))
     main = edge(gateway.view(), path)
     routes: dict[str, App] = {
-        LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links),
+        LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links, strict),
         WELL_KNOWN: gateway.callers.serve_metadata,
         AGENTS_PATH: AgentPaths(main),
     }
@@ -216,7 +231,29 @@ def asgi(
         start=start,
         stop=stop,
         routes=routes,
+        page_headers=strict,
+        readiness=lambda: _readiness(gateway),
     )
+
+
+async def _readiness(gateway: Gateway) -> Readiness:
+    """The state has to answer: keys, limits and sessions are there. Servers behind us need not.
+
+    A file that cannot be used is no fault: the gateway goes on with the one before, and a typo in a file
+    that all replicas read would take all of them away.
+    """
+    state = gateway.storage.probes["state"]
+    await state.check()
+    return Readiness(
+        faults=("the state store does not answer",) if state.is_down else (),
+        warnings=("the configuration on disk cannot be used",) if gateway.config_fault is not None else (),
+    )
+
+
+def _transport_security(settings: GatewayConfig) -> Headers:
+    """Asks browsers that reached us by TLS never to try without. Their plain requests could be redirected."""
+    is_tls = urlsplit(settings.public_url).scheme == "https"
+    return [(b"strict-transport-security", b"max-age=31536000")] if is_tls else []
 
 
 def _public_host(settings: GatewayConfig) -> list[str]:

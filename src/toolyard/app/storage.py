@@ -48,6 +48,7 @@ class GatewayStorage:
         probe_timeout: float = PROBE_TIMEOUT,
         probe_max_age: float = PROBE_MAX_AGE,
     ) -> None:
+        self._folder = folder
         self.state = open_state(config.state.url, folder)
         self.leases = Leases(self.state, config.state.session_ttl)
         self.profiles = ProfileStore(self.state, cipher_for(config.state.key, config.state.url, folder))
@@ -67,6 +68,10 @@ class GatewayStorage:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
+        if self._folder is not None:
+            # Before anything is stored below it: folders that are made on the way have no mode of their own.
+            with suppress(OSError):  # whoever needs it says so
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._stores_results:
             self._tasks = [
                 asyncio.create_task(self._sweep()),
@@ -137,6 +142,11 @@ class HealthProbe:
         state = "unknown" if self._asked_at is None else "up" if self._fault is None else "down"
         reason = {} if self._fault is None else {"reason": redact(self._fault)[:MAX_REASON]}
         return {"kind": self.kind, "state": state, **reason}
+
+    @property
+    def is_down(self) -> bool:
+        """Whether the last check found a fault."""
+        return self._fault is not None
 
     async def check(self) -> None:
         if self._asked_at is not None and time.monotonic() - self._asked_at < self._max_age:

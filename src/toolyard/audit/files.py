@@ -100,15 +100,12 @@ class FileAuditStore:
         if self._size + len(line) > self._max_bytes or monotonic() > self._rotate_at:
             self._rotate(chain)
             line, head = chain.line(body)
-        self._write(line)
-        chain.advance(head)
-
-    def _write(self, line: bytes) -> None:
         written = os.write(self._descriptor, line)
         if written != len(line):  # the disk is full
             self._take_back()
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._size += written
+        chain.advance(head)
 
     def _take_back(self) -> None:
         """Remove a part of a line. If that fails too, the chain ends there, and the next one begins."""

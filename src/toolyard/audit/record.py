@@ -6,7 +6,6 @@ Owns the fields, and what of a call's arguments is recorded. Owns no chain and n
 import hashlib
 import re
 import secrets
-from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Literal, cast
@@ -87,6 +86,8 @@ MAX_DEPTH = 6
 MAX_RECORDED = 4096
 """Bytes of redacted arguments in one record. A record has to fit into one datagram of syslog."""
 _MASK = "***"
+_decode = msgspec.json.Decoder().decode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SECRET_WORDS = frozenset(
     {"password", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "token", "apikey", "bearer"}
@@ -117,9 +118,10 @@ class ArgumentPolicy:
 
     def digest_of(self, arguments: Raw | bytes) -> str:
         """Independent of the order of keys and of blanks, so that a person can repeat it."""
-        data = bytes(arguments)
-        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):  # else it counts byte by byte
-            data = msgspec.json.encode(msgspec.json.decode(data), order="sorted")
+        try:
+            data = _encode_sorted(_decode(arguments))
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            data = bytes(arguments)  # it counts byte by byte
         return hashlib.blake2b(data, key=self._key, digest_size=16).hexdigest()
 
 

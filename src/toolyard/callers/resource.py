@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ..config.callers import AuthConfig
 from ..config.errors import ConfigError
-from ..edge.request import Headers, Receive, Scope, Send, send_empty, send_json
+from ..edge.request import PUBLIC_JSON_HEADERS, Headers, Receive, Scope, Send, send_empty, send_json
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode, encode_error
 from .issuer_client import LOOPBACK
@@ -119,8 +119,7 @@ class ProtectedResource:
             await _refuse(send, 404, "There is no protected resource of that name", [])
             return
         body = encode(self.metadata(resource))
-        headers = [*_CORS, (b"cache-control", b"max-age=300"), (b"vary", b"host")]
-        await send_json(send, 200, body, headers)
+        await send_json(send, 200, body, [*_CORS, (b"vary", b"host")], PUBLIC_JSON_HEADERS)
 
     def _resource_of(self, scope: Scope) -> str:
         """The resource whose metadata are asked for; the root document is that of the main endpoint."""

@@ -31,6 +31,8 @@ COMMANDS = {
     "add": "commands.add_remove:add",
     "import": "commands.import_servers",
     "remove": "commands.add_remove:remove",
+    "check": "commands.check",
+    "doctor": "commands.doctor",
     "keys": "commands.keys",
     "grant": "commands.grant",
     "access": "commands.access",

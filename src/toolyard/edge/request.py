@@ -39,12 +39,29 @@ Receive = Callable[[], Awaitable[Event]]
 Send = Callable[[Event], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-JSON_CONTENT: tuple[bytes, bytes] = (b"content-type", b"application/json")
+# Replies are one caller's own: no cache may keep them, and no browser may take them for a page.
+NO_SNIFF: tuple[bytes, bytes] = (b"x-content-type-options", b"nosniff")
+NO_STORE: tuple[bytes, bytes] = (b"cache-control", b"no-store")
+JSON_HEADERS: Headers = [(b"content-type", b"application/json"), NO_STORE, NO_SNIFF]
+PUBLIC_JSON_HEADERS: Headers = [
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"max-age=300"),
+    NO_SNIFF,
+]
+"""Of a document that is the same for everybody."""
 SSE_HEADERS: Headers = [
     (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
+    (b"cache-control", b"no-cache, no-store, no-transform"),
+    NO_SNIFF,
     (b"x-accel-buffering", b"no"),
 ]
+PAGE_HEADERS: Headers = [
+    NO_STORE,
+    NO_SNIFF,
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+]
+"""Of what a browser may be pointed at. Nothing that we show loads anything, runs or belongs into a frame."""
 
 
 class ClientDisconnectedError(Exception):
@@ -55,14 +72,18 @@ class BodyTooLargeError(Exception):
     """The body is over the limit."""
 
 
-async def send_json(send: Send, status: int, body: bytes, headers: Headers) -> None:
-    head = [JSON_CONTENT, (b"content-length", b"%d" % len(body)), *headers]
+async def send_json(
+    send: Send, status: int, body: bytes, headers: Headers, standing: Headers = JSON_HEADERS
+) -> None:
+    """`standing` are the headers that all replies of a kind have."""
+    # The length comes last: our server has the headers before it from an earlier reply.
+    head = [*standing, *headers, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
 
 
 async def send_empty(send: Send, status: int, headers: Headers) -> None:
-    head = [(b"content-length", b"0"), *headers]
+    head = [NO_STORE, NO_SNIFF, *headers, (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": b""})
 

@@ -99,9 +99,10 @@ class Limiter:
         self._retry_at: float | None = None
         """None while the store answers."""
         self._warned_at: float | None = None
-        self._in_memory = isinstance(state, MemoryState)
+        self._memory = state if isinstance(state, MemoryState) else None
+        """The store, if it is this process's memory: it neither waits nor fails."""
         # A lease in memory ends with the process.
-        self._lease_seconds = MAX_TTL if self._in_memory else lease_seconds
+        self._lease_seconds = MAX_TTL if self._memory is not None else lease_seconds
         self._process = secrets.token_hex(6)
         self._leases = 0
         self._held: dict[str, tuple[tuple[str, int], ...]] = {}
@@ -135,7 +136,8 @@ class Limiter:
             return _NOTHING_TO_FINISH
         if plan.slots:
             return await self._admit_to_slots(plan)
-        result = await self._spend(plan.entries)
+        entries, memory = plan.entries, self._memory
+        result = await self._spend(entries) if memory is None else self._spend_in(memory, entries)
         if result is None:
             return _NOTHING_TO_FINISH
         if result.refused:
@@ -144,20 +146,26 @@ class Limiter:
 
     async def finish(self, plan: _Plan, lease: str, bytes: int, tokens: int, failed: bool) -> None:
         """For `Admission.finish`."""
-        cost = -plan.call_cost if failed else round(min(MOST, tokens * plan.token_cost))
-        amounts: dict[str, int] = {"bytes": bytes, "tokens": tokens, "cost": cost}
-        entries: list[Spend] = [
-            WindowSpend(key, amounts[unit], None, period)
-            for unit, key, period in plan.bookings
-            if amounts[unit]
-        ]
+        if failed:
+            cost = -plan.call_cost
+        else:
+            cost = round(min(MOST, tokens * plan.token_cost)) if plan.token_cost else 0
+        entries: list[Spend] = []
+        for unit, key, period in plan.bookings:
+            amount = tokens if unit == "tokens" else cost if unit == "cost" else bytes
+            if amount:
+                entries.append(WindowSpend(key, amount, None, period))
         if lease:
             self._held.pop(lease, None)
-            entries += _freed(plan, lease)
+            for key, _ in plan.slots:
+                entries.append(SlotSpend(key, (lease,), None, 0.0))
         if not entries:
             return
+        if self._memory is not None:
+            self._spend_in(self._memory, entries, must_count=False)
+            return
         try:
-            if lease and not self._in_memory:
+            if lease:
                 async with self._renewing:  # a renewal that arrives later would take the slot again
                     await self._spend(entries, must_count=False)
             else:
@@ -180,9 +188,12 @@ class Limiter:
     async def _admit_to_slots(self, plan: _Plan) -> Admission:
         self._leases += 1
         lease = f"{self._process}-{self._leases}"
-        slots = [SlotSpend(key, (lease,), ceiling, self._lease_seconds) for key, ceiling in plan.slots]
+        entries = [*plan.entries]
+        for key, ceiling in plan.slots:
+            entries.append(SlotSpend(key, (lease,), ceiling, self._lease_seconds))
+        memory = self._memory
         try:
-            result = await self._spend((*plan.entries, *slots))
+            result = await self._spend(entries) if memory is None else self._spend_in(memory, entries)
         except asyncio.CancelledError:
             # The store may have counted it.
             self._free_later(plan, lease)
@@ -192,18 +203,14 @@ class Limiter:
         if result.refused:
             raise _refusal(plan, result)
         self._held[lease] = plan.slots
-        if not self._in_memory and (self._renewal is None or self._renewal.done()):
+        if memory is None and (self._renewal is None or self._renewal.done()):
             self._renewal = asyncio.create_task(self._renew())
         return Admission(self, plan, lease)
 
     async def _spend(self, entries: Sequence[Spend], must_count: bool = True) -> SpendResult | None:
         """None if the store cannot be asked and calls pass without it."""
-        if self._in_memory:
-            try:
-                return await self._state.spend(entries)
-            except StateError as error:
-                # Full for new callers. Those that have counters are counted as before.
-                return self._uncounted(must_count, str(error))
+        if self._memory is not None:
+            return self._spend_in(self._memory, entries, must_count)
         if not must_count:  # the end of a call, which must not wait behind those that begin
             return await self._ask(entries, must_count)
         if self._asking.locked() and self._is_down():
@@ -229,6 +236,15 @@ class Limiter:
             self._retry_at = self._warned_at = None
             logger.info("calls are counted in the state store again")
         return result
+
+    def _spend_in(
+        self, memory: MemoryState, entries: Sequence[Spend], must_count: bool = True
+    ) -> SpendResult | None:
+        try:
+            return memory.spend_now(entries)
+        except StateError as error:
+            # Full for new callers. Those that have counters are counted as before.
+            return self._uncounted(must_count, str(error))
 
     def _uncounted(self, must_count: bool, reason: str = "") -> None:
         """`reason` is for the log, which has it once for an outage, and again if it lasts."""

@@ -10,6 +10,7 @@ counts in the window that is open.
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from .store import (
@@ -45,12 +46,12 @@ def settle(
 
     If something is refused, only counters change that were left behind by a clock that was ahead.
     """
-    refused: list[SpendRefusal] | None = None
+    refused: list[SpendRefusal] = []
     changes: list[tuple[str, Counter]] = []
     repairs: list[tuple[str, Counter]] = []
     for position, entry in enumerate(entries):
-        kind = type(entry)
-        before = read(entry.key)
+        kind, key = type(entry), entry.key
+        before = read(key)
         if kind is WindowSpend:
             after, wait = _add(entry, before, now)  # pyright: ignore[reportArgumentType]: `kind` says so
         elif kind is RateSpend:
@@ -58,13 +59,12 @@ def settle(
         else:
             after, wait = _hold(entry, before, now)  # pyright: ignore[reportArgumentType]
         if wait is None:
-            changes.append((entry.key, after))
+            changes.append((key, after))
         else:
-            refused = refused or []
             refused.append(SpendRefusal(position, wait / SECOND, (now + wait) / SECOND))
             if before is not None and type(after) is not dict and end_of(before) > end_of(after):
-                repairs.append((entry.key, after))
-    return (DONE, changes) if refused is None else (SpendResult(tuple(refused)), repairs)
+                repairs.append((key, after))
+    return (SpendResult(tuple(refused)), repairs) if refused else (DONE, changes)
 
 
 def _add(entry: WindowSpend, before: Counter | None, now: int) -> tuple[Window, int | None]:
@@ -81,35 +81,52 @@ def _add(entry: WindowSpend, before: Counter | None, now: int) -> tuple[Window, 
 
 
 def _take(entry: RateSpend, before: Counter | None, now: int) -> tuple[int, int | None]:
-    interval, burst = bucket_of(entry)
+    interval, burst = _bucket(entry.rate, entry.burst)
     room = burst * interval
-    full = before if isinstance(before, int) and before > now else now
-    full = min(full, now + room)  # beyond that, the clock was ahead
+    full = now
+    if isinstance(before, int) and before > now:
+        full = before if before < now + room else now + room  # beyond that, the clock was ahead
     wait = full + interval - now - room
     return (full + interval, None) if wait <= 0 else (full, wait)
 
 
 def _hold(entry: SlotSpend, before: Counter | None, now: int) -> tuple[Slots, int | None]:
     held = before if isinstance(before, dict) else {}
-    kept = {lease: ends for lease, ends in held.items() if ends > now and lease not in entry.leases}
+    if held and min(held.values()) <= now:
+        kept = {lease: ends for lease, ends in held.items() if ends > now}
+    else:
+        kept = held.copy()
+    for lease in entry.leases:
+        kept.pop(lease, None)
     if entry.ceiling is not None and len(kept) + len(entry.leases) > entry.ceiling:
         return kept, 0
-    ttl = microseconds(entry.ttl)
-    if ttl:
-        kept.update(dict.fromkeys(entry.leases, now + ttl))
+    if ttl := microseconds(entry.ttl):
+        ends = now + ttl
+        for lease in entry.leases:
+            kept[lease] = ends
     return kept, None
 
 
+# Rules have few rates and periods, and each comes again with every call.
+
+
+@lru_cache(maxsize=1024)
 def microseconds(ttl: float) -> int:
     return round((checked_ttl(ttl) or 0) * SECOND)
 
 
 def bucket_of(entry: RateSpend) -> tuple[int, int]:
     """Microseconds from one token to the next, and how many there are at most."""
-    interval = max(1, round(min(SECOND / entry.rate, LONGEST)))
-    return interval, max(1, min(entry.burst, LONGEST // interval))
+    return _bucket(entry.rate, entry.burst)
 
 
+@lru_cache(maxsize=1024)
+def _bucket(rate: float, burst: int) -> tuple[int, int]:
+    interval = max(1, round(min(SECOND / rate, LONGEST)))
+    return interval, max(1, min(burst, LONGEST // interval))
+
+
+@lru_cache(maxsize=1024)
 def period_length(period: float | Literal["month"]) -> int:
     return LONGEST_MONTH if period == "month" else max(1, round(min(period * SECOND, LONGEST)))
 

@@ -91,6 +91,10 @@ class MemoryState:
         return sorted(key for key in self._values if key.startswith(prefix))
 
     async def spend(self, entries: Sequence[Spend]) -> SpendResult:
+        return self.spend_now(entries)
+
+    def spend_now(self, entries: Sequence[Spend]) -> SpendResult:
+        """`spend` without waiting, which memory can do."""
         now = int(self._clock() * SECOND)
         result, changes = settle(entries, self._counters.get, now)
         if len(self._counters) + len(changes) > self._max_entries:

@@ -51,7 +51,7 @@ def make_gateway(config: "Config", key: bytes | None, *, one_client: bool = Fals
     from ...state.store import StateError
     from ...telemetry.tracing import TracesUnavailableError
     from ...upstream.stdio.launch import NESTING, nesting
-    from ..serving.session_key import check_key_variable
+    from ..serving.session_key import check_key_variable, session_key
 
     if nesting(os.environ) > MAX_NESTING:
         # An entry that starts this gateway itself, which `import` may have copied, would never end.
@@ -60,6 +60,9 @@ def make_gateway(config: "Config", key: bytes | None, *, one_client: bool = Fals
             f"remove the entry that starts this gateway; {NESTING} counts them",
         )
     check_key_variable()
+    if key is None and config.audit.is_on:
+        # A chain of records without a key would look as if anybody had made it.
+        key = session_key(None)
     try:
         return Gateway(config, key, one_client=one_client)
     except (ConfigError, TracesUnavailableError, StateError) as error:

@@ -29,14 +29,15 @@ def session_key(file: Path | None) -> bytes | None:
     if value := os.environ.get(KEY_VARIABLE, "").encode():
         return value
     try:
-        return _from_file(_default_file())
+        return _from_file(default_key_file())
     except (OSError, ValueError, RuntimeError) as error:
         advice = f"set {KEY_VARIABLE}, or name a file with --key-file"
         warn(f"cannot store the session key ({_reason(error)}); sessions will end with this process", advice)
         return None
 
 
-def _default_file() -> Path:
+def default_key_file() -> Path:
+    """Raises RuntimeError if this user has no home folder."""
     folder = state_home()
     if folder is None:
         raise RuntimeError("this user has no home folder")

@@ -37,7 +37,7 @@ from ...wire.types import CallToolResult, InitializeParams, Text
 from ...wire.versions import ASSUMED_VERSION
 from ..replies import error_reply, take_notification
 from ..request import (
-    JSON_CONTENT,
+    JSON_HEADERS,
     SSE_HEADERS,
     AcceptHeader,
     AcceptHeaders,
@@ -126,7 +126,7 @@ class Invocation:
             return
         speaking, self._state = self._state == "speaking", "finished"
         if not speaking:
-            await self._start(status, [JSON_CONTENT, *self.headers])
+            await self._start(status, [*JSON_HEADERS, *self.headers])
         await self._writer.write(frame(body) if speaking else body)
 
     async def _start(self, status: int, headers: Headers) -> None:

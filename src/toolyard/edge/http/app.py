@@ -28,6 +28,7 @@ from ..request import (
     AGENT_EXTENSION,
     JSON_TYPE,
     MAX_LENGTH_DIGITS,
+    PAGE_HEADERS,
     AcceptHeaders,
     AuthenticatorSetting,
     BodyTooLargeError,
@@ -212,7 +213,10 @@ class HttpEdge:
 
     async def _other_path(self, path: str, method: str, send: Send) -> None:
         if path == "/health" and method in ("GET", "HEAD"):
-            await send_json(send, 200, encode(self._service.health()), [])
+            await _send_page(send, json_content(self._service.health()), [])
+        elif path in (LIVE_PATH, READY_PATH) and method in ("GET", "HEAD"):
+            is_leaving = path == READY_PATH and self._closing
+            await _send_page(send, Readiness((_SHUTTING_DOWN,) if is_leaving else ()).page(), [])
         else:
             error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {self.path!r}")
             await send_json(send, 404, encode_error(None, error), [])
@@ -344,14 +348,39 @@ async def _not_allowed(request: HttpRequest, message: str, allowed: bytes = b"PO
 
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-PageContent = tuple[str, bytes]
+
+
+class PageContent(Struct, frozen=True):
+    content_type: str
+    body: bytes
+    status: int = 200
 
 
 class HttpPage(Struct, frozen=True):
-    """A page beside the endpoints: its content type and bytes, in full and for those who are not admitted."""
+    """A page beside the endpoints, in full and for those who are not admitted."""
 
     full: Callable[[], PageContent | Awaitable[PageContent]]
     public: Callable[[], PageContent | Awaitable[PageContent]] | None = None
+    for_everybody: bool = False
+    """Whether all see it in full. Then nobody is asked who they are, which may need a store that is down."""
+
+
+LIVE_PATH, READY_PATH = "/health/live", "/health/ready"
+_STARTING, _SHUTTING_DOWN = "it is starting", "it is shutting down"
+
+
+class Readiness(Struct, frozen=True):
+    """Whether requests should come here. Probes see it without a credential, so it names no details."""
+
+    faults: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What should be looked at, and is no reason to send requests elsewhere."""
+
+    def page(self) -> "PageContent":
+        more = {"warnings": self.warnings} if self.warnings else {}
+        if self.faults:
+            return json_content({"status": "unready", "reasons": self.faults, **more}, 503)
+        return json_content({"status": "ok", **more})
 
 
 class Endpoint(Protocol):
@@ -392,6 +421,8 @@ class PathRouter:
     """`open(name)` makes the edge of a name, or returns None when there is no such thing (any more).
 
     `routes` are apps of their own, by how the paths begin that they answer. They see to it whom they let in.
+    `page_headers` are added to the pages, which a browser may be pointed at.
+    `readiness` is asked while it runs; starting and closing are known here.
     """
 
     def __init__(
@@ -404,17 +435,25 @@ class PathRouter:
         start: Callable[[], Any],
         stop: Callable[[], Any],
         routes: Mapping[str, App] = MappingProxyType({}),
+        page_headers: Headers | None = None,
+        readiness: Callable[[], Awaitable[Readiness]] | None = None,
     ) -> None:
         self.path = path
         self._main = main
         self._names = names
         self._open = open
-        self._pages = pages
+        self._pages = {
+            LIVE_PATH: HttpPage(Readiness().page, for_everybody=True),
+            READY_PATH: HttpPage(self._ready_page, for_everybody=True),
+            **pages,
+        }
         self._start = start
         self._stop = stop
         self._routes = routes
+        self._page_headers = page_headers or []
+        self._readiness = readiness
         self._edges: dict[str, HttpEdge] = {}
-        self._started = False
+        self._started = self._has_started = False
         self._closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -441,13 +480,18 @@ class PathRouter:
 
     async def _serve_page(self, page: HttpPage, scope: Scope, receive: Receive, send: Send) -> None:
         """Those who would not be let in at the endpoint, or come by another name, see less or nothing."""
-        if await self._main.admits(scope, receive):
-            await _send_page(send, page.full())
+        if page.for_everybody or await self._main.admits(scope, receive):
+            await _send_page(send, page.full(), self._page_headers)
         elif page.public is not None:
-            await _send_page(send, page.public())
+            await _send_page(send, page.public(), self._page_headers)
         else:
             error = InvalidRequest("Forbidden: unknown host or missing credentials")
-            await send_json(send, 403, encode_error(None, error), [])
+            await send_json(send, 403, encode_error(None, error), self._page_headers)
+
+    async def _ready_page(self) -> PageContent:
+        if self._closed or not self._has_started:
+            return Readiness((_SHUTTING_DOWN if self._closed else _STARTING,)).page()
+        return (Readiness() if self._readiness is None else await self._readiness()).page()
 
     async def _edge_of(self, path: str) -> HttpEdge | None:
         if path.rstrip("/") == self.path:
@@ -480,6 +524,7 @@ class PathRouter:
         if not self._started:
             self._started = True
             await self._start()
+            self._has_started = True
 
     async def close(self) -> None:
         """End open streams and background work, then what all of it stands on."""
@@ -491,20 +536,25 @@ class PathRouter:
         await self._stop()
 
 
-async def _send_page(send: Send, shown: PageContent | Awaitable[PageContent]) -> None:
-    content_type, body = await shown if inspect.isawaitable(shown) else shown
-    head = [(b"content-type", content_type.encode()), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": 200, "headers": head})
-    await send({"type": "http.response.body", "body": body})
+async def _send_page(send: Send, shown: PageContent | Awaitable[PageContent], headers: Headers) -> None:
+    page = await shown if inspect.isawaitable(shown) else shown
+    length = (b"content-length", b"%d" % len(page.body))
+    head = [(b"content-type", page.content_type.encode()), *PAGE_HEADERS, *headers, length]
+    await send({"type": "http.response.start", "status": page.status, "headers": head})
+    await send({"type": "http.response.body", "body": page.body})
+
+
+def json_content(content: Any, status: int = 200) -> PageContent:
+    return PageContent("application/json", encode(content), status)
 
 
 def json_page(content: Callable[[], Awaitable[Any]], public: Callable[[Any], Any]) -> HttpPage:
     """`public` reduces the content to what everybody may see."""
 
     async def full_page() -> PageContent:
-        return "application/json", encode(await content())
+        return json_content(await content())
 
     async def public_page() -> PageContent:
-        return "application/json", encode(public(await content()))
+        return json_content(public(await content()))
 
     return HttpPage(full_page, public_page)

@@ -17,7 +17,7 @@ from ...wire.messages import JsonRpcNotification, JsonRpcResponse, encode, one_l
 from ...wire.sse import PING, frame
 from ..replies import CANCELLED, StreamedReply, error_reply
 from ..request import (
-    JSON_CONTENT,
+    JSON_HEADERS,
     SSE_HEADERS,
     AcceptHeader,
     HttpRequest,
@@ -164,7 +164,7 @@ class Exchange(Struct, eq=False):
         if self._starting is not None:
             await asyncio.shield(self._starting)
         else:
-            head = [JSON_CONTENT, (b"content-length", b"%d" % body.size), *self.request.reply_headers]
+            head = [*JSON_HEADERS, (b"content-length", b"%d" % body.size), *self.request.reply_headers]
             await send({"type": "http.response.start", "status": 200, "headers": head})
         if streaming:
             await self.write(b"data: ")

@@ -64,20 +64,11 @@ class ResponseCycle(RequestResponseCycle):
             await super().send(message)
             return
         body: bytes = message.get("body", b"")
-        pairs = [*self.default_headers, *start["headers"]]
-        headers: dict[bytes, bytes] = dict(pairs)
-        names = b"".join(headers)
-        is_plain = (
-            headers.get(b"content-length") == b"%d" % len(body)
-            and len(headers) == len(pairs)
-            and b"connection" not in headers
-            and b"transfer-encoding" not in headers
-            and names.islower()
-            and not HEADER_RE.search(names)
-            and not HEADER_VALUE_RE.search(b"".join(headers.values()))
-        )
+        pairs = (*self.default_headers, *start["headers"])
+        is_sized = bool(pairs) and pairs[-1] == (b"content-length", b"%d" % len(body))
+        head = _plain_head(pairs[:-1]) if is_sized else None
         if (
-            not is_plain
+            head is None
             or len(body) > MAX_JOINED_BYTES
             or message.get("more_body")
             or self.scope["method"] == "HEAD"
@@ -89,11 +80,41 @@ class ResponseCycle(RequestResponseCycle):
             await super().send(start)
             await super().send(message)
             return
-        head = b"".join(map(b"%s: %s\r\n".__mod__, pairs))
-        self.transport.write(b"%s%s\r\n%s" % (STATUS_LINE[start["status"]], head, body))
+        self.transport.write(
+            b"%s%scontent-length: %d\r\n\r\n%s" % (STATUS_LINE[start["status"]], head, len(body), body)
+        )
         self.response_started = self.response_complete = True
         self.message_event.set()
         self.on_response()
+
+
+_PLAIN_HEADS: dict[tuple[tuple[bytes, bytes], ...], bytes | None] = {}
+"""Replies have the same few headers again and again, but for their length."""
+MAX_PLAIN_HEADS = 256
+
+
+def _plain_head(pairs: tuple[tuple[bytes, bytes], ...]) -> bytes | None:
+    """The headers as they are sent; None if uvicorn has to look after them."""
+    try:
+        return _PLAIN_HEADS[pairs]
+    except KeyError:
+        pass
+    except TypeError:  # another application's, which may be lists
+        return None
+    headers = dict(pairs)
+    names = b"".join(headers)
+    is_plain = (
+        len(headers) == len(pairs)
+        and headers.keys().isdisjoint((b"content-length", b"connection", b"transfer-encoding"))
+        and names.islower()
+        and not HEADER_RE.search(names)
+        and not HEADER_VALUE_RE.search(b"".join(headers.values()))
+    )
+    head = b"".join(map(b"%s: %s\r\n".__mod__, pairs)) if is_plain else None
+    if len(_PLAIN_HEADS) >= MAX_PLAIN_HEADS:
+        _PLAIN_HEADS.clear()
+    _PLAIN_HEADS[pairs] = head
+    return head
 
 
 class IdleConnections:
