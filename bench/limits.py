@@ -1,8 +1,8 @@
 """`python -m bench.limits`: what limits cost, and whether three replicas give what one would, as tables.
 
 Owns nothing but the measurement: the stores are real ones, started for it, and the replicas are processes:
-bare limiters, and whole gateways with API keys that are called over HTTP. CPU is that of one process, the best
-of several rounds; calls a second of limiters include their start.
+bare limiters, and whole gateways with API keys that are called over HTTP. CPU is that of one process, the
+best of several rounds; calls a second of limiters include their start.
 """
 
 import argparse

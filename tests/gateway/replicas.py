@@ -1,7 +1,7 @@
 """Several whole gateways on one store, behind nothing but their ports, and clients that race for a limit.
 
-Every replica is `toolyard serve` with a folder of its own. They share the state store and the key, and want an
-API key of every caller.
+Every replica is `toolyard serve` with a folder of its own. They share the state store and the key, and want
+an API key of every caller.
 """
 
 import asyncio

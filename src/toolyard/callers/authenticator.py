@@ -293,9 +293,7 @@ class Authenticator:
             return self._during_outage(known, error)
         return self._remember(key, known, principal)
 
-    async def _check_again(
-        self, key: tuple[str, bytes], known: _Verified, token: str, resource: str
-    ) -> None:
+    async def _check_again(self, key: tuple[str, bytes], known: _Verified, token: str, resource: str) -> None:
         try:
             principal = await self.verify(token, resource)
         except VerifierUnavailableError as error:
