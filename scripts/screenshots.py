@@ -34,6 +34,7 @@ SCALE = 0.64  # scale of rich's drawing: letters as large as the text around the
 GATEWAY = "http://127.0.0.1:8321"
 URL = f"{GATEWAY}/mcp"
 START_SECONDS = 60
+BY_ANA, BY_BEN = (f"--url {URL}/shop --key $(cat ~/{name})" for name in ("ana", "ben"))
 # The id of the last stored result, in the lines of later commands.
 ID = "<id>"
 STORED = re.compile(r"toolyard://results/([0-9a-f]{32})")
@@ -114,6 +115,34 @@ AGENTS = {
     "toolyard.toml": (ROOT / "examples" / "access.toml").read_text("utf-8"),
     "research.py": (ROOT / "examples" / "research.py").read_text("utf-8"),
 }
+
+# The shop for two agents with keys, a budget and an audit.
+TEAM = """\
+[state]
+url = "sqlite:"
+
+[auth]
+keys = true
+
+[audit]
+url = "file:"
+
+[servers.shop]
+module = "shop.py"
+
+[[access.rules]]
+name = "everybody reads"
+allow = ["shop/*:read"]
+
+[[access.rules]]
+name = "sales refunds"
+who = ["sales"]
+allow = ["shop/refund_order"]
+
+[[limits.rules]]
+name = "a fair share"
+calls_a_day = 4
+"""
 
 MCP_JSON = """\
 {"mcpServers": {
@@ -199,6 +228,26 @@ PICTURES = {
         ),
         width=100,
         files=AGENTS,
+    ),
+    "audit": Picture(
+        "toolyard audit, toolyard usage",
+        (
+            Command("toolyard audit"),
+            Command("toolyard audit verify"),
+            Command("toolyard usage"),
+        ),
+        width=120,
+        files={"toolyard.toml": TEAM, "shop.py": EXAMPLE["shop.py"]},
+        serves="toolyard.toml",
+        before=(
+            "toolyard keys create ana --agent sales > ~/ana",
+            "toolyard keys create ben --agent support > ~/ben",
+            f"for n in 1001 1042 1377; do toolyard call get_order number=$n {BY_ANA}; done",
+            f"toolyard call refund_order number=1042 {BY_ANA}",
+            f"toolyard call get_order number=1043 {BY_ANA}",  # over the limit
+            f"toolyard call find_customer text=Lisbon {BY_BEN}",
+            f"toolyard call get_order number=1 {BY_BEN}",
+        ),
     ),
     "stats": Picture(
         "toolyard stats",

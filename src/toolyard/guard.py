@@ -24,15 +24,20 @@ from .limits import Limiter
 from .pipeline import Handler, Stage
 from .policy.access import AccessPolicy, Decision
 from .policy.approvals import Approval, Approvals, ConfirmationError
-from .policy.description import own_outcome, preview
+from .policy.description import own_outcome, preview, read_arguments
 from .telemetry.requests import new_request_id
 from .upstream.base import Forward, Outcome
 from .wire.call import Call, Principal, StreamedResult
 from .wire.errors import InvalidParams, McpError
 from .wire.messages import decode_params
-from .wire.types import Implementation
+from .wire.types import CompleteResult, Completion, Implementation
 
 CHARACTERS_PER_TOKEN = 4
+MAX_RECORDED_NAME = 1000
+"""A caller chooses the addresses of resources and the name of its client."""
+COMPLETE = "completion/complete"
+STORED = "results/read"
+"""In records: a stored result was read, as a resource or by `read_result`."""
 _ALLOWED = Decision("allow", "")
 _KINDS: dict[str, tuple[ItemKind, str]] = {
     "tools/call": (TOOLS, "name"),
@@ -144,8 +149,9 @@ class Guard:
                 subject.kind, subject.server, subject.own, subject.reads
             )
             if decision.conditions:
-                arguments = decode_params(forward.params.get("arguments", Raw(b"{}")), dict[str, Any])
-                decision = access.resolve(decision, principal, subject.server, subject.own, arguments)
+                decision = access.resolve(
+                    decision, principal, subject.server, subject.own, _arguments(forward)
+                )
             notes.decision = decision
             if decision.verb == "deny":
                 notes.refused = True
@@ -153,6 +159,11 @@ class Guard:
             if decision.scopes:
                 notes.refused = True
                 raise self._lacking(principal, decision)
+            if forward.method == COMPLETE and decision.verb in ("preview", "confirm"):
+                # Nobody is asked about every letter that is typed, and values are not shown unasked.
+                return own_outcome(
+                    forward.call.caller, CompleteResult(completion=Completion([])), self._implementation
+                )
             if decision.verb == "preview":
                 item = None if target.entry is None else target.entry.item
                 about = self._implementation
@@ -162,7 +173,9 @@ class Guard:
                 if isinstance(agreed, Outcome):
                     return agreed
                 notes.approval, forward = agreed, agreed.forward
-        if principal.grant is not None and self._grants is not None:
+            if target.mount.upstream.runs_named_tools:
+                forward = self._narrowed(principal, subject, forward)
+        if subject is not None and principal.grant is not None and self._grants is not None:
             notes.refused = True
             await self._grants.admit(principal)
             notes.refused = False
@@ -214,6 +227,19 @@ class Guard:
             await admission.finish(bytes=size, tokens=size // CHARACTERS_PER_TOKEN, failed=failed)
 
     # Decisions
+
+    def _narrowed(self, principal: Principal, subject: Subject, forward: Forward) -> Forward:
+        """The request with what its caller may name in it. A tool that has to be asked about is none of it:
+        nobody would be asked."""
+        access = self.access
+        if access is None or (rights := access.rights(principal)).everything:
+            return forward
+
+        def permits(own: str) -> bool:
+            decision = rights.decide(TOOLS, subject.server, own, None)
+            return decision.verb == "allow" and not decision.scopes and not decision.conditions
+
+        return replace(forward, permits=permits)
 
     def _refused(self, subject: Subject, decision: Decision, forward: Forward) -> Outcome:
         access, principal = self.access, forward.call.caller.principal
@@ -284,9 +310,28 @@ class Guard:
                 outcome="refused",
                 method=call.method,
                 server="" if subject is None else subject.server,
-                tool=name[:200] if subject is None else subject.own,
+                tool=(name if subject is None else subject.own)[:MAX_RECORDED_NAME],
                 decision="unknown" if decision is None else decision.verb,
                 rule="" if decision is None else decision.rule,
+                request_id=new_request_id(),
+            )
+        )
+
+    async def note_stored(self, call: Call, server: str, tool: str, size: int | None) -> None:
+        """Record that a caller read so many bytes of what a tool once returned; None: it got nothing."""
+        if self.audit is None:
+            return
+        is_refused = size is None
+        await self.audit.append(
+            AuditRecord(
+                **_who(call),
+                time=now(),
+                outcome="refused" if is_refused else "ok",
+                method=STORED,
+                server=server,
+                tool=tool[:MAX_RECORDED_NAME],
+                decision="unknown" if is_refused else "allow",
+                response_bytes=size or 0,
                 request_id=new_request_id(),
             )
         )
@@ -321,7 +366,7 @@ class Guard:
             outcome=ending,
             method=forward.method,
             server=target.mount.server,
-            tool=target.own if subject is None else subject.own,
+            tool=(target.own if subject is None else subject.own)[:MAX_RECORDED_NAME],
             decision=decision.verb,
             rule=decision.rule,
             confirmed_by="" if approval is None else approval.by,
@@ -348,13 +393,20 @@ class _Notes:
         self.refused = False
 
 
+def _arguments(forward: Forward) -> dict[str, Any]:
+    arguments = read_arguments(forward)
+    if not isinstance(arguments, dict):
+        raise InvalidParams("'arguments' must be a JSON object")
+    return cast(dict[str, Any], arguments)
+
+
 def _subject(target: CallTarget, forward: Forward) -> Subject | None:
     """None for requests that have no item of their own, such as those about tasks."""
     method, server = forward.method, target.mount.server
     if method == "tools/call":
         reads = None if target.entry is None else target.entry.item.reads
         return Subject(TOOLS, server, target.own, reads)
-    if method == "completion/complete":
+    if method == COMPLETE:
         return _completed(server, forward)
     known = _KINDS.get(method)
     if known is None:
@@ -384,7 +436,7 @@ def _who(call: Call) -> dict[str, Any]:
         "subject": principal.subject,
         "issuer": principal.issuer,
         "agent": principal.agent,
-        "client": principal.client or call.caller.client.name,
+        "client": principal.client or call.caller.client.name[:MAX_RECORDED_NAME],
         "credential_kind": principal.kind,
         "credential": principal.credential,
         "thread": call.caller.thread,

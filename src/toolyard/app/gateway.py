@@ -165,6 +165,7 @@ class Gateway:
             shaping.reader,
             self._count_read,
             lambda call, tool: self._context.may_read_result(call, tool),
+            None if self.policy is None else self.policy.on_stored_read,
         )
 
     def _count_read(self, caller: Caller, sent: int) -> None:

@@ -20,6 +20,7 @@ from ..artifacts.store import (
     ArtifactStoreError,
     ResultLinks,
 )
+from ..callers.authenticator import is_from_this_machine
 from ..callers.resource import WELL_KNOWN
 from ..config import GatewayConfig
 from ..edge.http.app import (
@@ -33,12 +34,13 @@ from ..edge.http.app import (
     Readiness,
     json_page,
 )
-from ..edge.request import Headers, Identify, Pace, Receive, Scope, Send, send_json
+from ..edge.request import Headers, Identify, Pace, Receive, Refused, Scope, Send, send_json
 from ..telemetry.metrics import CONTENT_TYPE
 from ..wire.call import Service
 from ..wire.errors import InvalidRequest
+from ..wire.headers import RequestHeaders
 from ..wire.messages import encode_error
-from .approvals import APPROVALS_PATH, ApprovalsApi, Approver, approver_of
+from .approvals import APPROVALS_PATH, APPROVE_SCOPE, ApprovalsApi, Approver, approver_of
 from .gateway import Gateway
 
 logger = logging.getLogger("toolyard.app")
@@ -219,7 +221,13 @@ def asgi(
     if gateway.policy is not None:
 
         async def authorize(scope: Scope, receive: Receive) -> Approver:
-            return approver_of(await main.principal_of(scope, receive))
+            principal = await main.principal_of(scope, receive)
+            peer: str = (scope.get("client") or ("",))[0]
+            headers = RequestHeaders.of(scope["headers"])
+            # Where nobody is asked who they are, everybody is the local user, but not the operator.
+            if principal.kind == "local" and not is_from_this_machine(headers, peer):
+                raise Refused(403, f"this machine decides, or a credential with the scope {APPROVE_SCOPE!r}")
+            return approver_of(principal)
 
         routes[APPROVALS_PATH] = ApprovalsApi(gateway.policy.approvals.pending, authorize)
     return PathRouter(

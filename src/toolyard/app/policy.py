@@ -10,7 +10,7 @@ from pathlib import Path
 from .._version import __version__
 from ..audit import AuditLog, open_audit
 from ..catalogue.catalogue import Catalogue
-from ..catalogue.items import KINDS, ItemKind
+from ..catalogue.items import KINDS, TOOLS, ItemKind
 from ..catalogue.scope import CatalogueScope, VisibleCatalogue
 from ..config import Config
 from ..guard import CallCounter, Guard, ScopeChallenge, Subject
@@ -100,6 +100,12 @@ class GatewayPolicy:
         if entry is not None:
             subject = Subject(kind, entry.server, entry.item.own, entry.item.reads)
         await self.guard.note_unknown(call, name, subject)
+
+    async def on_stored_read(self, call: Call, tool: str, size: int | None) -> None:
+        """Record that a caller read of a stored result of this tool, by its full name; None: nothing."""
+        entry = self._catalogue.find(TOOLS, tool)
+        server, own = ("", tool) if entry is None else (entry.server, entry.item.own)
+        await self.guard.note_stored(call, server, own, size)
 
     async def start(self) -> None:
         if self.audit is not None:

@@ -353,11 +353,20 @@ class Authenticator:
             return False
         known = self._loopback.get(peer)
         if known is None:
-            address = _address(peer)
-            known = address is not None and address.is_loopback
+            known = _is_loopback(peer)
             if known:
                 self._loopback[peer] = known
         return known and not any(name in headers.raw for name in _FORWARDED)
+
+
+def is_from_this_machine(headers: RequestHeaders, peer: str) -> bool:
+    """Whether a request comes from this machine, as far as it says, and not through a proxy on it."""
+    return _is_loopback(peer) and not any(name in headers.raw for name in _FORWARDED)
+
+
+def _is_loopback(peer: str) -> bool:
+    address = _address(peer)
+    return address is not None and address.is_loopback
 
 
 def _unavailable(seconds: int) -> Refused:

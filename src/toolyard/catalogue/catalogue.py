@@ -15,7 +15,7 @@ from typing import Any, Literal
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ..config import ServerConfig
+from ..config import Composio, ServerConfig
 from ..kit.events import ChangeEvent, EventHub
 from ..kit.features.resources import UriTemplate
 from ..upstream.connection import StartProgress
@@ -40,7 +40,7 @@ _OVERHEAD = 500
 
 def conversation_of(call: Call) -> str:
     """The key of a call's conversation: its principal and its thread."""
-    return f"{call.caller.principal.binding}\0{thread_of(call)}"
+    return f"{call.caller.identity.principal.binding}\0{thread_of(call)}"
 
 
 class _ConversationTools:
@@ -188,6 +188,8 @@ class ServerCatalogue:
         self._transform = transform
         self._mounted_at = time.monotonic()
         self.name = config.name
+        self.lists_all = not isinstance(config.where, Composio)
+        """Whether its lists have all of its tools; others are discovered."""
         self.number = number
         self.identity = ServerIdentity()
         self.was_read = False

@@ -96,13 +96,18 @@ class VisibleCatalogue(Protocol):
 
 
 class _CutList:
-    """A list without what a caller does not see; made anew when the whole list changes."""
+    """A list without what a caller does not see; made anew when the whole list changes.
+
+    It stays the same object while the caller sees no difference, so that nobody is told of one.
+    """
 
     __slots__ = ("by_bare", "kept", "whole")
 
-    def __init__(self, whole: list[CatalogueEntry], kept: list[CatalogueEntry]) -> None:
+    def __init__(
+        self, whole: list[CatalogueEntry], kept: list[CatalogueEntry], before: "_CutList | None"
+    ) -> None:
         self.whole = whole
-        self.kept = kept
+        self.kept = before.kept if before is not None and before.kept == kept else kept
         self.by_bare = {entry.bare: entry for entry in kept}
 
 
@@ -185,6 +190,8 @@ class ServerScope:
         """Whether the caller may know that there is such a server."""
         if not self._sight.reaches(self.name):
             return False
+        if not self.whole.lists_all:  # what may be seen of it has to be discovered
+            return True
         kinds = [kind for kind in KINDS if self.whole.entries[kind.name]]
         return not kinds or any(self._list(kind).kept for kind in kinds)
 
@@ -212,7 +219,7 @@ class ServerScope:
 
     def permits(self, own: str) -> bool:
         listed = self.whole.entry_of(own).item
-        return self._sight.sees(TOOLS, self.name, own, listed.reads)
+        return self.whole.allows(own) and self._sight.sees(TOOLS, self.name, own, listed.reads)
 
     def sees(self, kind: ItemKind, entry: CatalogueEntry) -> bool:
         return self._sight.sees(kind, self.name, entry.item.own, entry.item.reads)
@@ -222,7 +229,7 @@ class ServerScope:
         cut = self._lists.get(kind.name)
         if cut is None or cut.whole is not whole:
             kept = [entry for entry in whole if self.sees(kind, entry)]
-            cut = self._lists[kind.name] = _CutList(whole, kept)
+            cut = self._lists[kind.name] = _CutList(whole, kept, cut)
         return cut
 
 
@@ -270,6 +277,8 @@ class CatalogueScope:
         if known is None or known[0] is not whole:
             sees = self._sight.sees
             kept = [entry for entry in whole if sees(kind, entry.server, entry.item.own, entry.item.reads)]
+            if known is not None and known[2] == kept:
+                kept = known[2]
             known = self._lists[kind.name] = (whole, {entry.name: entry for entry in kept}, kept)
         return known
 

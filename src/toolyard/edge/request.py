@@ -121,6 +121,8 @@ class HttpRequest(Struct, gc=False):
     """Headers of every reply: CORS, for a browser."""
     keys: Mapping[str, Secret] | None = None
     """The caller's keys."""
+    is_valid: Callable[[], Awaitable[bool]] | None = None
+    """For a stream that stays open: whether its caller would be let in again, as the same one."""
 
 
 class Pace(Struct, frozen=True, kw_only=True):
@@ -295,7 +297,11 @@ async def identify_caller(
     found = identify(headers.pairs)
     if not isinstance(found, Principal | Identity):
         found = await found
-    return found if isinstance(found, Identity) else Identity(found)
+    known = found if isinstance(found, Identity) else Identity(found)
+    if known.principal.kind != "local":
+        return known
+    # The local user may see and approve everything. That is the operator, and nobody whom a hook names.
+    return replace(known, principal=replace(known.principal, kind="application"))
 
 
 def _with_one_cookie(headers: RequestHeaders) -> RequestHeaders:
@@ -380,12 +386,13 @@ class CallerKeyReader:
                 forget_keys(found)
                 raise
         principal = identity.principal
-        if principal.kind not in ("local", "application"):
+        if principal.kind not in ("local", "application") or principal.subject:
             return identity, found  # who asks is known already, and such a key is for a server only
         marks = "+".join(dict.fromkeys(secret.fingerprint for secret in found.values()))
-        is_local = principal.tenant == Principal().tenant
-        tenant = f"key:{marks}" if is_local else f"{principal.tenant}/key:{marks}"
-        return replace(identity, principal=replace(principal, tenant=tenant)), found
+        if principal.tenant == Principal().tenant:
+            return replace(identity, principal=replace(principal, tenant=f"key:{marks}")), found
+        # The key tells users of a tenant apart. It leads out of no rule and no limit for that tenant.
+        return replace(identity, principal=replace(principal, subject=f"key:{marks}")), found
 
 
 def forget_keys(secrets: Mapping[str, Secret]) -> None:

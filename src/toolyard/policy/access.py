@@ -38,6 +38,7 @@ from .rules import DEFAULT, GRANT, PRECEDENCE, PolicyRule, read_rules, unknown_g
 from .selectors import Groups, check_agents
 
 MAX_DECISIONS = 20_000
+MAX_REMEMBERED_NAME = 512
 MAX_TABLES = 4096
 MAX_RIGHTS = 1024
 MAX_PRINCIPALS = 8192
@@ -205,6 +206,8 @@ class Rights:
             if self._limits:
                 limits = ((at, one.decide(kind, server, own, reads)) for at, one in self._limits)
                 known = _strictest(((0, known), *limits))
+            if len(own) > MAX_REMEMBERED_NAME:  # callers choose addresses, which may be megabytes long
+                return known
             if len(self._decisions) >= MAX_DECISIONS:
                 self._decisions.clear()
             self._decisions[key] = known

@@ -177,7 +177,8 @@ class ResultShaper:
         if limits is not None and len(body) > policy.passes_up_to and not surely_fits(body, limits):
             return False
         size = estimate_visible_bytes(body, caller)
-        self._usage.add(caller.owner, caller.agent, policy.server, policy.name, size, size)
+        principal = caller.identity.principal
+        self._usage.add(principal.owner, principal.agent, policy.server, policy.name, size, size)
         self._sizes.note(policy.name, size)
         return True
 
@@ -191,7 +192,8 @@ class ResultShaper:
             return result
         sent = received if fitting is result else estimate_visible_bytes(bytes(fitting), request.caller)
         caller, policy = request.caller, request.policy
-        self._usage.add(caller.owner, caller.agent, policy.server, policy.name, received, sent)
+        principal = caller.identity.principal
+        self._usage.add(principal.owner, principal.agent, policy.server, policy.name, received, sent)
         self._sizes.note(policy.name, received)
         return fitting
 

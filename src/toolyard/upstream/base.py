@@ -5,7 +5,7 @@ the `Outcome`: from there on nobody looks into a result to learn its kind, or wh
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from msgspec import Raw, Struct
@@ -40,6 +40,8 @@ class Forward(Struct, frozen=True, gc=False):
     """Names the request in logs and the audit; empty until something needs it."""
     task_arguments: Raw | None = None
     """For `tasks/result`: the arguments of the call that began the task, with options for its result."""
+    permits: Callable[[str], bool] | None = None
+    """Whether the caller may use another tool of this upstream by its own name; None: all of them."""
 
     @classmethod
     def of(cls, call: Call) -> "Forward":
@@ -78,6 +80,9 @@ class Outcome(Struct, frozen=True, gc=False):
 
 class Upstream(ABC):
     """A server behind the gateway: remote, in this process, or Composio."""
+
+    runs_named_tools = False
+    """Whether some of its tools run or show others that their arguments name."""
 
     @abstractmethod
     async def send(self, forward: Forward) -> Outcome:

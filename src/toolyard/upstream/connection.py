@@ -534,7 +534,7 @@ def _profile(call: Call) -> ClientProfile:
         return profile
     # A server may remember in a session whose key it saw there first, and use it for whoever comes next.
     principal = call.caller.principal
-    if principal.kind in ("local", "application"):  # the edge has told them apart by their keys
+    if principal.kind == "local":  # the edge has told them apart by their keys
         return ClientProfile(principal=principal.binding) if profile is NO_CLIENT else profile
     marks = "+".join(sorted({secret.fingerprint for secret in call.secrets.values()}))
     return replace(profile, principal=f"{principal.binding}+{marks}")

@@ -99,10 +99,12 @@ class ViewContext:
         visible, entry = self.visible(call), self.catalogue.find(TOOLS, tool)
         if entry is not None:
             return visible.find(TOOLS, tool) is not None
-        for server in self.catalogue.servers:
-            if tool.startswith(prefix_of(server)):
-                return visible.permits(server, tool.removeprefix(prefix_of(server)))
-        return False
+        # Not listed, or not any more. Of two servers that it may belong to, both have to permit it.
+        servers = [name for name in self.catalogue.servers if tool.startswith(prefix_of(name))]
+        return bool(servers) and all(
+            visible.permits(name, self.catalogue.servers[name].own_name(tool.removeprefix(prefix_of(name))))
+            for name in servers
+        )
 
     @property
     def list_wait(self) -> float:

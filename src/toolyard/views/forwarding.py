@@ -197,6 +197,7 @@ class RequestForwarder:
             uri = _string(ref, "uri")
             mounts, own = await self._places_of(uri, call)
             if not mounts:
+                await self._context.note_unknown(call, RESOURCES, uri)
                 raise InvalidParams(f"Unknown resource: {uri[:80]!r}")
             mount, ref["uri"] = mounts[0], Raw(encode(own))
         else:

@@ -4,8 +4,7 @@
 range is too long for one answer, the answer has its beginning, and `_meta` says where it continues.
 """
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -49,15 +48,18 @@ class StoredResults:
         reader: ResultReader,
         on_read: Callable[[Caller, int], None],
         permits: Callable[[Call, str], bool],
+        record: Callable[[Call, str, int | None], Awaitable[None]] | None = None,
     ) -> None:
         """`on_read` is called with the reader and the number of bytes.
 
         `permits` says whether a caller may still have what a tool returned; else the result is not found.
+        `record` is told before an answer goes out: the tool, and the bytes, or None if it was not found.
         """
         self._store = store
         self._reader = reader
         self._on_read = on_read
         self._permits = permits
+        self._record = record
 
     @staticmethod
     def is_result_uri(uri: str) -> bool:
@@ -66,9 +68,25 @@ class StoredResults:
 
     async def read_result(self, call: Call, arguments: dict[str, Any]) -> bytes:
         """Return the answer of `read_result` as JSON; ReadResultError explains what was wrong."""
-        body = encode(await self._reader.read(call.caller.owner, arguments, partial(self._permits, call)))
+        tool, is_permitted = "", False
+
+        def permits(of: str) -> bool:
+            nonlocal tool, is_permitted
+            tool, is_permitted = of, self._permits(call, of)
+            return is_permitted
+
+        try:
+            body = encode(await self._reader.read(call.caller.owner, arguments, permits))
+        except ReadResultError:
+            await self._note(call, tool, 0 if is_permitted else None)
+            raise
+        await self._note(call, tool, len(body))
         self._on_read(call.caller, len(body))
         return body
+
+    async def _note(self, call: Call, tool: str, size: int | None) -> None:
+        if self._record is not None:
+            await self._record(call, tool, size)
 
     async def read(self, call: Call) -> dict[str, Any]:
         uri = decode_params(call.params, UriParams).uri
@@ -86,9 +104,12 @@ class StoredResults:
     async def _read_bytes(self, call: Call, uri: str, wanted: dict[str, int]) -> dict[str, Any]:
         reading = await self._store.open(call.caller.owner, _id(uri))
         if reading is None:
+            await self._note(call, "", None)
             raise not_found(call, uri)
+        tool = reading.artifact.tool
         try:
-            if not self._permits(call, reading.artifact.tool):
+            if not self._permits(call, tool):
+                await self._note(call, tool, None)
                 raise not_found(call, uri)
             size = reading.artifact.size
             start = min(wanted.get("start", 0), size)
@@ -97,6 +118,7 @@ class StoredResults:
             skipped = _cut_start(body) if start else 0
         finally:
             await reading.close()
+        await self._note(call, tool, len(body))
         self._on_read(call.caller, len(body))
         return _contents(call, _content(uri, reading, start + skipped, body[skipped:]))
 

@@ -12,8 +12,10 @@ from typing import Any, Protocol
 from msgspec import UNSET, Raw
 
 from .._version import __version__
+from ..catalogue.catalogue import CatalogueEntry
+from ..catalogue.items import KINDS, RESOURCES, ItemKind
 from ..dispatch import Mount
-from ..kit.events import ChangeEvent, EventListener
+from ..kit.events import RESOURCE_UPDATED, TASK_CHANGED, ChangeEvent, EventListener
 from ..upstream.base import Forward
 from ..wire.call import (
     CAPABILITIES_KEY,
@@ -34,9 +36,10 @@ from .context import ViewContext
 from .forwarding import upstream_task_id
 
 MAX_SUBSCRIPTIONS = 1000
+MAX_NOTED = 20
+"""Resources of one request that lead nowhere and are recorded each."""
 PAUSE_SECONDS = 1.0
 ACKNOWLEDGE_SECONDS = 2.0
-TASK_CHANGED = "notifications/tasks"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 LISTS = {
     "notifications/tools/list_changed": "tools_list_changed",
@@ -49,6 +52,8 @@ class SubscriptionView(Protocol):
     read_hint: str
 
     def concerns(self, event: ChangeEvent, call: Call) -> bool: ...
+
+    def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]: ...
 
     def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]: ...
 
@@ -71,6 +76,34 @@ class _Relay:
 
     async def release(self, retry_ms: int | None) -> None:
         return None
+
+
+class _SeenLists:
+    """The lists as a listener knows them: a change of what its caller may not see is none."""
+
+    def __init__(self, context: ViewContext, view: SubscriptionView, call: Call) -> None:
+        self._context = context
+        self._view = view
+        self._call = call
+        self._lists = {} if self._sees_all else {method: self._now(method) for method in LISTS}
+
+    @property
+    def _sees_all(self) -> bool:
+        return self._context.visible(self._call) is self._context.catalogue
+
+    def _now(self, method: str) -> list[list[CatalogueEntry]]:
+        try:
+            return [self._view.entries(kind, self._call) for kind in KINDS if kind.changed == method]
+        except McpError:  # there is no such server for the caller now
+            return []
+
+    def changed(self, event: ChangeEvent) -> bool:
+        """Whether the caller sees a difference since the last change of this kind."""
+        if event.params is not None or self._sees_all:
+            return True
+        before, now = self._lists.get(event.method), self._now(event.method)
+        self._lists[event.method] = now
+        return now != before
 
 
 class _LegacySession:
@@ -119,20 +152,24 @@ class Subscriptions:
         owners = self._owners(wanted.resource_subscriptions or (), call)
         if wanted.resource_subscriptions is not UNSET:
             agreed.resource_subscriptions = [uri for uri in wanted.resource_subscriptions if uri in owners]
+            for uri in [uri for uri in wanted.resource_subscriptions if uri not in owners][:MAX_NOTED]:
+                await self._context.note_unknown(call, RESOURCES, uri)
         tasks = self._tasks(call, wanted)
         if wanted.task_ids is not UNSET:
             agreed.task_ids = list(tasks)
         meta = {SUBSCRIPTION_KEY: call.id}
+        seen = _SeenLists(self._context, self._view, call)
 
         def wants(event: ChangeEvent) -> bool:
             member = LISTS.get(event.method)
-            return member is not None and getattr(agreed, member) is True and self._view.concerns(event, call)
+            is_wanted = member is not None and getattr(agreed, member) is True
+            return is_wanted and self._view.concerns(event, call) and seen.changed(event)
 
         async def pass_on(method: str, params: Any) -> None:
             await call.channel.notify(method, {**_members(params), "_meta": meta})
 
         with self._listening(wants) as events:
-            following = self._follow_all(call.caller, owners, tasks, pass_on)
+            following = self._follow_all(call, owners, tasks, pass_on)
             try:
                 await _wait_acknowledged([relay for _, relay in following])
                 await call.channel.notify(ACKNOWLEDGED, {"notifications": agreed, "_meta": meta})
@@ -166,12 +203,13 @@ class Subscriptions:
 
     def _follow_all(
         self,
-        caller: Caller,
+        call: Call,
         owners: dict[str, tuple[str, str]],
         tasks: dict[str, tuple[str, str, str]],
         pass_on: Callable[[str, Any], Any],
     ) -> list[tuple["asyncio.Task[None]", _Relay]]:
         """Start one subscription for each server that has any of these resources or tasks."""
+        caller = call.caller
         servers = dict.fromkeys(owner[0] for owner in (*owners.values(), *tasks.values()))
         started: list[tuple[asyncio.Task[None], _Relay]] = []
         for server in servers:
@@ -181,6 +219,8 @@ class Subscriptions:
             async def pass_from(
                 method: str, params: Any, server: str = server, tools: dict[str, str] = tools
             ) -> None:
+                if not self._may_have(call, server, method, params, tools):
+                    return
                 if method == TASK_CHANGED:
                     params = await self._task(params, server, tools, caller)
                 await pass_on(method, params)
@@ -190,6 +230,19 @@ class Subscriptions:
                 (asyncio.create_task(self._follow(server, caller, uris, list(tools), relay)), relay)
             )
         return started
+
+    def _may_have(self, call: Call, server: str, method: str, params: Any, tools: dict[str, str]) -> bool:
+        """Whether the caller may still have this: rules may have changed since it began to listen."""
+        catalogue = self._context.visible(call)
+        if method == TASK_CHANGED:
+            tool = tools.get(upstream_task_id(server, params))
+            return tool is not None and catalogue.permits(server, tool)
+        if method != RESOURCE_UPDATED:
+            return method not in LISTS  # the catalogue reports those, when it has read the new list
+        visible = catalogue.servers.get(server)
+        uri = _members(params).get("uri", "")
+        uri = decode_params(uri, str) if isinstance(uri, Raw) else str(uri)
+        return visible is not None and visible.may_read(uri)
 
     async def _task(self, state: Any, server: str, tools: dict[str, str], caller: Caller) -> Any:
         """Return a task's state as its owner sees it."""
@@ -226,8 +279,10 @@ class Subscriptions:
     async def legacy(self, call: Call) -> None:
         """Notify a legacy session of its changes until it is cancelled or closed."""
 
+        seen = _SeenLists(self._context, self._view, call)
+
         def wants(event: ChangeEvent) -> bool:
-            return event.method in LISTS and self._view.concerns(event, call)
+            return event.method in LISTS and self._view.concerns(event, call) and seen.changed(event)
 
         with self._listening(wants) as events:
             updating = asyncio.create_task(self._updates(call))
@@ -263,7 +318,7 @@ class Subscriptions:
             while True:
                 known.changed.clear()
                 owners = self._owners(session.subscriptions, call)
-                started = self._follow_all(call.caller, owners, {}, pass_on)
+                started = self._follow_all(call, owners, {}, pass_on)
                 # Start the new ones before the old ones end, so that no change is missed.
                 before, following = following, [task for task, _ in started]
                 try:

@@ -208,6 +208,8 @@ class View(ABC):
         # A server that has just gone is not among them any more, and its tools are gone with it.
         if event.params is not None:
             return False
+        if not event.about:  # other rules
+            return True
         gone = event.about not in self.context.catalogue.servers
         return (self.sees_all and gone) or event.about in self.servers(call)
 
@@ -298,6 +300,7 @@ class View(ABC):
     async def _subscribe(self, call: Call) -> Any:
         uri = decode_params(call.params, UriParams).uri
         if not self.knows(uri, call):
+            await self.context.note_unknown(call, RESOURCES, uri)
             raise not_found(call, uri)
         if call.session is not None:
             if len(call.session.subscriptions | {uri}) > MAX_SUBSCRIPTIONS:
@@ -571,8 +574,9 @@ class SearchView(AllView):
         whose = conversation_of(call)
         if event.params is not None:
             return event.params == whose
-        if not event.about:
-            return is_identified(call, self.context)
+        if not event.about:  # other settings or rules
+            visible = self.context.visible(call).servers.values()
+            return is_identified(call, self.context) or any(server.pinned for server in visible)
         if event.about not in self.context.catalogue.servers:
             return True
         server = self.context.visible(call).servers.get(event.about)

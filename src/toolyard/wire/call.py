@@ -206,9 +206,12 @@ class Principal(Struct, frozen=True, cache_hash=True):
     def owner(self) -> str:
         """The tenant, or the one user of it that the data belongs to: sessions, leases, results, rankings.
 
-        Tenants of users are hashed in, so that no name of a tenant can be mistaken for an owner.
+        Tenants of users are hashed in, so that no name of a tenant can be mistaken for an owner. A tenant
+        whose name looks like an owner gets a hash of its own.
         """
-        return _owner_of(self.tenant, self.issuer, self.subject) if self.subject else self.tenant
+        if self.subject or _OWNER_MARK in self.tenant:
+            return _owner_of(self.tenant, self.issuer, self.subject)
+        return self.tenant
 
     @property
     def user(self) -> str:
@@ -229,12 +232,15 @@ class Principal(Struct, frozen=True, cache_hash=True):
         return bound if self.grant is None else f"grant {self.grant.id} of {bound}"
 
 
+_OWNER_MARK = "/user:"
+
+
 @lru_cache(maxsize=4096)
 def _owner_of(tenant: str, issuer: str, subject: str) -> str:
     mark = hashlib.blake2b(digest_size=12)
     for part in (tenant, issuer, subject):
         mark.update(len(part.encode()).to_bytes(4, "big") + part.encode())
-    return f"{tenant}/user:{mark.hexdigest()}"
+    return f"{tenant}{_OWNER_MARK}{mark.hexdigest()}"
 
 
 class Identity(Struct, frozen=True, cache_hash=True):

@@ -6,6 +6,7 @@ without an answer is not repeated here.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Raw
@@ -37,7 +38,7 @@ from ..remote import AppConnection, RemoteAnswer, RemoteTool
 from .apps import AppAccounts, ToolkitSearch
 from .results import KeyRedactor, data_of, failed_result, result_of, unwrap, with_data
 from .sessions import CallSession, ComposioSessions
-from .tools import META_PREFIX, SEARCH_TOOLS, SessionTools, slugs_in, without_denied
+from .tools import META_PREFIX, SEARCH_TOOLS, SessionTools, may_use, slugs_in, without_denied
 
 T = TypeVar("T")
 
@@ -97,6 +98,8 @@ class ComposioUpstream(Upstream):
     `connect` makes a connection to the MCP endpoint of a session.
     """
 
+    runs_named_tools = True
+
     def __init__(
         self,
         config: ServerConfig,
@@ -130,17 +133,21 @@ class ComposioUpstream(Upstream):
         if not self._tools.may_use(name):
             raise InvalidParams(f"Unknown tool: {name[:80]!r}")
         arguments = decode_params(forward.params.get("arguments", Raw(b"{}")), dict[str, Any])
-        if name.upper().startswith(META_PREFIX) and (unknown := self._denied(arguments)):
+        if name.upper().startswith(META_PREFIX) and (unknown := self._denied(forward, arguments)):
             modern = forward.call.caller.era == "modern"
             return _outcome(failed_result(f"Unknown tool: {unknown}; nothing was executed", modern))
         if not self._tools.is_listed(name):
             return await self._execute(forward.call, name, arguments)
         return await self._call_listed(forward, name)
 
-    def _denied(self, arguments: dict[str, Any]) -> str:
+    def _denied(self, forward: Forward, arguments: dict[str, Any]) -> str:
         """Return the denied tools that arguments name."""
-        slugs = dict.fromkeys(slug for slug in slugs_in(arguments) if not self._tools.may_use(slug))
+        slugs = dict.fromkeys(slug for slug in slugs_in(arguments) if not self._may_use(forward, slug))
         return ", ".join(repr(slug[:80]) for slug in slugs)
+
+    def _may_use(self, forward: Forward, slug: str) -> bool:
+        permits = forward.permits
+        return self._tools.may_use(slug) and (permits is None or may_use(slug, permits))
 
     async def _call_listed(self, forward: Forward, name: str) -> Outcome:
         came = await self._over_mcp(forward)
@@ -148,7 +155,7 @@ class ComposioUpstream(Upstream):
             return came
         body = unwrap(came.body)
         if name in SEARCH_TOOLS and (data := data_of(body)):
-            body = with_data(body, without_denied(data, self._tools.may_use))
+            body = with_data(body, without_denied(data, partial(self._may_use, forward)))
         modern = forward.call.caller.era == "modern"
         return came if body is came.body else read_outcome(self.server, body, modern=modern)
 

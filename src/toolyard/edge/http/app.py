@@ -61,6 +61,8 @@ from .legacy import LegacyEndpoint
 logger = logging.getLogger("toolyard.edge")
 
 _LOCAL = Identity()
+_RIGHTS = ("kind", "agent", "groups", "scopes", "grant")
+"""What a principal's rights come from, besides who it is."""
 
 
 class HttpEdge:
@@ -115,6 +117,31 @@ class HttpEdge:
             if path.rstrip("/") != self.path.rstrip("/"):
                 await self._other_path(path, method, send)
                 return
+        request = await self._enter(scope, receive, send, self.path)
+        if request is None:
+            return
+        refused = None if self._keys.keys is None else await self._read_keys(request)
+        if self._exists_for is not None and not self._exists_for(request.identity.principal):
+            # Whatever is wrong with the keys: an unknown path has none.
+            await self._answer_unknown(request, scope["path"])
+            if request.keys is not None:
+                forget_keys(request.keys)
+            return
+        if refused is not None:
+            await self._turn_away(request, refused)
+            return
+        headers = request.headers
+        if THREAD_HEADER in headers.raw and not request.identity.thread:
+            thread = (headers.get(THREAD_HEADER) or "")[:MAX_THREAD]
+            request.identity = replace(request.identity, thread=thread)
+        try:
+            await (self._post(request, scope) if method == "POST" else self._get_or_delete(request, scope))
+        finally:
+            if request.keys is not None:
+                forget_keys(request.keys)
+
+    async def _enter(self, scope: Scope, receive: Receive, send: Send, path: str) -> HttpRequest | None:
+        """Let a request in: by its host, and by who sends it. None if it is answered already."""
         pairs: Headers = list(scope["headers"])
         raw = dict(pairs)
         headers = RequestHeaders(pairs, raw) if len(raw) == len(pairs) else RequestHeaders.of(pairs)
@@ -124,27 +151,15 @@ class HttpEdge:
         refusal = self._guard.refusal(headers)
         if refusal is not None:
             await _refuse(request, *refusal)
-            return
+            return None
         if b"origin" in raw:
             request.reply_headers = self._guard.cors(headers)
-            if method == "OPTIONS":
+            if scope["method"] == "OPTIONS":
                 requested = raw.get(b"access-control-request-headers", b"")
                 await send_empty(send, 204, self._guard.preflight(headers, requested))
-                return
-        is_open = self._callers.authenticator is None and self._identify is None and self._keys.keys is None
-        if not is_open and not await self._authenticate(request, scope):
-            return
-        if self._exists_for is not None and not self._exists_for(request.identity.principal):
-            await self._answer_unknown(request, self.path)
-            return
-        if THREAD_HEADER in raw and not request.identity.thread:
-            thread = (headers.get(THREAD_HEADER) or "")[:MAX_THREAD]
-            request.identity = replace(request.identity, thread=thread)
-        try:
-            await (self._post(request) if method == "POST" else self._get_or_delete(method, request))
-        finally:
-            if request.keys is not None:
-                forget_keys(request.keys)
+                return None
+        is_open = self._callers.authenticator is None and self._identify is None
+        return request if is_open or await self._authenticate(request, scope, path) else None
 
     @property
     def knows_agents(self) -> bool:
@@ -152,16 +167,10 @@ class HttpEdge:
         return self._identify is None and self._callers.authenticator is not None
 
     async def refuse_path(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request for an unknown path; who may not enter learns nothing about paths."""
-        headers = RequestHeaders.of(scope["headers"])
-        request = HttpRequest(headers, _LOCAL, receive, send, [])
-        refusal = self._guard.refusal(headers)
-        if refusal is not None:
-            await _refuse(request, *refusal)
-        elif await self._authenticate(request, scope):
+        """Answer a request for an unknown path, as one for an endpoint that its caller may not know of."""
+        request = await self._enter(scope, receive, send, scope["path"].rstrip("/"))
+        if request is not None:
             await self._answer_unknown(request, scope["path"])
-            if request.keys is not None:
-                forget_keys(request.keys)
 
     async def _answer_unknown(self, request: HttpRequest, path: str) -> None:
         error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {self._main_path!r}")
@@ -176,7 +185,7 @@ class HttpEdge:
             identity = await self._identity_of(headers, scope, receive)
         except (Refused, HeaderMismatch):
             return False
-        except Exception as error:  # the application's code, as in _authenticate
+        except Exception as error:  # the application's code, as in _turn_away
             logger.error("identify failed", exc_info=error)
             return False
         return self._shows_pages_to is None or self._shows_pages_to(identity.principal)
@@ -221,31 +230,63 @@ class HttpEdge:
             error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {self.path!r}")
             await send_json(send, 404, encode_error(None, error), [])
 
-    async def _authenticate(self, request: HttpRequest, scope: Scope) -> bool:
-        """Find out who calls, and read the caller's keys; False if the request was refused."""
+    async def _authenticate(self, request: HttpRequest, scope: Scope, path: str) -> bool:
+        """Find out who calls; False if the request was refused. `path` is that of the endpoint."""
         try:
-            request.identity = await self._identity_of(request.headers, scope, request.receive)
-            request.identity, request.keys = await self._key_reader.read(request.headers, request.identity)
+            request.identity = await self._identity_of(request.headers, scope, request.receive, path)
             return True
-        except Refused as refused:
-            request.reply_headers += refused.headers
-            await _refuse(request, refused.status, refused.message)
-        except HeaderMismatch as error:
+        except Exception as error:
+            await self._turn_away(request, error)
+            return False
+
+    async def _read_keys(self, request: HttpRequest) -> Exception | None:
+        """Read the caller's keys; returns why the request has to be refused."""
+        try:
+            request.identity, request.keys = await self._key_reader.read(request.headers, request.identity)
+            return None
+        except Exception as error:
+            return error
+
+    async def _turn_away(self, request: HttpRequest, error: Exception) -> None:
+        if isinstance(error, Refused):
+            request.reply_headers += error.headers
+            await _refuse(request, error.status, error.message)
+        elif isinstance(error, HeaderMismatch):
             await send_json(request.send, error.http_status, encode_error(None, error), request.reply_headers)
-        except Exception as error:  # the application's code: its bug is not the client's to see
+        else:  # the application's code: its bug is not the client's to see
             logger.error("identify failed", exc_info=error)
             await send_json(request.send, 500, encode_error(None, InternalError()), request.reply_headers)
-        return False
 
-    async def _identity_of(self, headers: RequestHeaders, scope: Scope, receive: Receive) -> Identity:
+    async def _identity_of(
+        self, headers: RequestHeaders, scope: Scope, receive: Receive, path: str = ""
+    ) -> Identity:
         if self._identify is not None:
             return await identify_caller(self._identify, headers, scope, receive)
         authenticator = self._callers.authenticator
         if authenticator is not None:
-            return await authenticate_caller(authenticator, headers, scope, receive, self.path)
+            return await authenticate_caller(authenticator, headers, scope, receive, path or self.path)
         return _LOCAL
 
-    async def _get_or_delete(self, method: str, request: HttpRequest) -> None:
+    def _stay(self, request: HttpRequest, scope: Scope) -> None:
+        """The request opens a stream: from time to time its caller is looked at again."""
+        if self._identify is None and self._callers.authenticator is None:
+            return
+        before = request.identity.principal
+
+        async def is_valid() -> bool:
+            try:
+                now = (await self._identity_of(request.headers, scope, request.receive)).principal
+            except Refused as refused:
+                return refused.status not in (401, 403)  # else it is not known just now
+            except Exception as error:  # the application's code, as in _turn_away
+                logger.error("identify failed", exc_info=error)
+                return True
+            return all(getattr(now, name) == getattr(before, name) for name in _RIGHTS)
+
+        request.is_valid = is_valid
+
+    async def _get_or_delete(self, request: HttpRequest, scope: Scope) -> None:
+        method: str = scope["method"]
         if request.headers.version in MODERN_VERSIONS:
             await _not_allowed(request, "Only POST is allowed in protocol version 2026-07-28")
             return
@@ -256,6 +297,7 @@ class HttpEdge:
             await send_json(request.send, error.http_status, encode_error(None, error), request.reply_headers)
             return
         if method == "GET":
+            self._stay(request, scope)
             await self._get(request)
         elif method == "DELETE":
             await self._legacy.delete(request)
@@ -272,7 +314,7 @@ class HttpEdge:
         else:
             await self._legacy.get(request)
 
-    async def _post(self, request: HttpRequest) -> None:
+    async def _post(self, request: HttpRequest, scope: Scope) -> None:
         raw = request.headers.raw
         accepted = self._accept[raw.get(b"accept")]
         if raw.get(b"content-type") != JSON_TYPE or not accepted.json:
@@ -310,6 +352,8 @@ class HttpEdge:
         elif call.method == "subscriptions/listen" and self._closing:
             await _refuse(request, 503, "The server is shutting down")
         else:
+            if call.method == "subscriptions/listen":
+                self._stay(request, scope)
             await exchange.run(self._service, call)
 
     async def _read_body(self, first: Event, request: HttpRequest) -> bytes | None:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from ...wire.call import Call, Service, StreamedResult
-from ...wire.errors import InternalError, McpError, Unavailable
+from ...wire.errors import InternalError, InvalidRequest, McpError, Unavailable
 from ...wire.messages import JsonRpcNotification, JsonRpcResponse, encode, one_line
 from ...wire.sse import PING, frame
 from ..replies import CANCELLED, StreamedReply, error_reply
@@ -26,6 +26,7 @@ from ..request import (
     wait_for_disconnect,
 )
 
+NOT_VALID = InvalidRequest("The credential is not valid any more, or has other rights; open a new stream")
 SHUTTING_DOWN = Unavailable("The server is shutting down; try again later")
 
 
@@ -187,6 +188,9 @@ class Exchange(Struct, eq=False):
         try:
             pause = self.monitor.pace.stream_after
             while not (await asyncio.wait({gone}, timeout=pause))[0]:
+                if self.request.is_valid is not None and not await self.request.is_valid():
+                    self.stop(NOT_VALID)
+                    return
                 if await self.start_stream():
                     await self.write(PING)
                 pause = self.monitor.pace.ping_every

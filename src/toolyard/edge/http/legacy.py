@@ -175,6 +175,8 @@ class Streams:
         stream.wakeups.add(wakeup)
         stream.readers += 1
         me = stream.follow()
+        loop, pause = asyncio.get_running_loop(), self._pace.ping_every
+        look_at = loop.time() + pause
         try:
             await send(
                 {"type": "http.response.start", "status": 200, "headers": SSE_HEADERS + request.reply_headers}
@@ -188,8 +190,14 @@ class Streams:
                     position = number
                 if stream.ended.is_set():
                     break
+                if request.is_valid is not None and loop.time() >= look_at:
+                    if not await request.is_valid():
+                        if not stream.of_call:
+                            self._forget(stream)
+                        break
+                    look_at = loop.time() + pause
                 try:
-                    async with asyncio.timeout(self._pace.ping_every):
+                    async with asyncio.timeout(pause):
                         await wakeup.wait()
                 except TimeoutError:
                     await send({"type": "http.response.body", "body": PING, "more_body": True})

@@ -252,11 +252,13 @@ class RemoteSearch:
             answer = self._answer(request, matches.missing)
             if answer is None:
                 continue
-            for at, tools in zip(request.query_indexes, answer.results, strict=False):
-                matches.results[at] += from_remote(request.remote.server, self._visible(request, tools))
-            if not any(answer.results):
+            visible = [self._visible(request, tools) for tools in answer.results]
+            for at, tools in zip(request.query_indexes, visible, strict=False):
+                matches.results[at] += from_remote(request.remote.server, tools)
+            if not any(visible):
                 matches.missing[request.remote.server] = "it found nothing"
-            matches.guidance += answer.guidance
+            if sum(map(len, visible)) == sum(map(len, answer.results)):
+                matches.guidance += answer.guidance  # which names the tools
             matches.session = matches.session or answer.session
         return matches
 

@@ -322,7 +322,7 @@ class MetaToolService:
 
     def _learn(self, call: Call, tool: str, outcome: LearntOutcome) -> None:
         context = self.context
-        if not context.settings.learn:
+        if not context.settings.learn or not self.finds.conversations:
             return
         found = self.finds.conversations.get(conversation_of(call))
         if found is None:  # no search in this conversation

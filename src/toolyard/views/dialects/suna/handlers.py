@@ -17,7 +17,7 @@ from ....wire.call import Call
 from ....wire.types import CallToolResult
 from ...meta.service import MetaToolService
 from ...meta.tools import QueryMatches, ToolMatch
-from ..apps import App, AppTool, apps_of, connection_of, find_app, search_apps, tools_of
+from ..apps import App, AppTool, apps_of, connection_of, find_app, search_apps, server_apps, tools_of
 from ..definitions import json_reply, session_named
 from . import enabled_tools, requests
 
@@ -175,9 +175,7 @@ KIND = "composio"
 
 async def listed(service: MetaToolService, call: Call, given: requests.ListProfilesRequest) -> CallToolResult:
     slug = given.toolkit_slug.lower()
-    found = [
-        one for one in await profile_store(service).list(call.caller.owner) if slug in ("", slug_of(one))
-    ]
+    found = [one for one in await _profiles(service, call) if slug in ("", slug_of(one))]
     toolkits = {slug_of(one) for one in found}
     connections = {toolkit: await _connection(service, call, toolkit) for toolkit in toolkits}
     shown = [await _shown_profile(service, call, one, connections[slug_of(one)]) for one in found]
@@ -312,13 +310,26 @@ def profile_store(service: MetaToolService) -> ProfileStore:
 
 async def named(service: MetaToolService, call: Call, given: requests.ProfileRequest) -> CredentialProfile:
     """Find a profile by its id, or by its name, which profiles of two toolkits may share."""
-    profiles = await profile_store(service).list(call.caller.owner)
+    profiles = await _profiles(service, call)
     name = given.profile_id or given.profile_name
     found = [one for one in profiles if name == (one.profile_id if given.profile_id else one.profile_name)]
     if len(found) == 1:
         return found[0]
     fault = "is ambiguous; pass its profile_id" if found else "not found"
     raise ToolError(f"Credential profile {name!r} {fault}: get_credential_profiles lists all profiles")
+
+
+async def _profiles(service: MetaToolService, call: Call) -> list[CredentialProfile]:
+    """Return the profiles of apps that the caller may know of: others of its tenant may know more."""
+    profiles = await profile_store(service).list(call.caller.owner)
+    catalogue = service.context.view_context.catalogue
+    if service.context.view_context.visible(call) is catalogue:
+        return profiles
+    visible = {app.slug.lower() for app in server_apps(service, call)}
+    hidden = {name.lower() for name in catalogue.servers} - visible
+    has_remote = bool(service.context.remotes_of(call))
+    slugs = [(one, slug_of(one).lower()) for one in profiles]
+    return [one for one, slug in slugs if slug in visible or (has_remote and slug not in hidden)]
 
 
 def slug_of(profile: CredentialProfile) -> str:
