@@ -99,7 +99,7 @@ house: $(DEV) ## how the source is cut into modules, before and now (ARGS=--name
 faults: $(DEV) ## measure how long others' calls take while a server misbehaves (ARGS="hungry-http": one row)
 	@$(BIN)/python -m bench.faults $(ARGS)
 
-audit-kill: $(DEV) ## kill processes that write the audit, and look for what is lost (ARGS="--kills 3 --store file")
+audit-kill: $(DEV) ## kill processes that write the audit, and look for what is lost (ARGS="--kills 3 --store file --only gateway")
 	@$(BIN)/python scripts/audit_kill.py $(ARGS)
 
 bench: $(DEV) ## measure beside a bare app, the SDK and other gateways (ARGS=--no-peers: only ours)

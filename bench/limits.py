@@ -1,7 +1,8 @@
 """`python -m bench.limits`: what limits cost, and whether three replicas give what one would, as tables.
 
-Owns nothing but the measurement: the stores are real ones, started for it, and the replicas are processes.
-CPU is that of one process, the best of several rounds; calls a second include the start of the replicas.
+Owns nothing but the measurement: the stores are real ones, started for it, and the replicas are processes:
+bare limiters, and whole gateways with API keys that are called over HTTP. CPU is that of one process, the
+best of several rounds; calls a second of limiters include their start.
 """
 
 import argparse
@@ -12,6 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.gateway.replicas import Replicas, window
+from tests.gateway.replicas import race as gateway_race
+from tests.gateway.replicas import replicas as gateway_replicas
 from tests.limits.replica import ANA, race
 from tests.stores import PostgresServer, RedisServer
 from toolyard.config.callers import LimitRule, LimitsConfig, PriceRule
@@ -21,6 +25,8 @@ from toolyard.state import MemoryState, open_state
 REPLICAS = 3
 CALLS = 10_000
 LIMIT = 1_000
+AT_ONCE = (48, 900)
+"""Calls that three gateways have at a time: a few, and more than they can bear."""
 ROUNDS = 5
 PLENTY = 10**12
 
@@ -85,9 +91,43 @@ async def replicas(stores: dict[str, str], quick: bool) -> bool:
     return exact
 
 
+async def gateways(stores: dict[str, str], quick: bool) -> bool:
+    calls, limit = (CALLS // 10, LIMIT // 10) if quick else (CALLS, LIMIT)
+    print(f"\n{calls:,} calls over HTTP to {REPLICAS} gateways against {limit:,}:\n")
+    print("| | what | at once | passed | by each | refused | calls a second |")
+    print("|---|---|---|---|---|---|---|")
+    exact = True
+    for name, url in stores.items():
+        with tempfile.TemporaryDirectory() as folder:
+            async with gateway_replicas(Path(folder), url, window(limit), REPLICAS) as group:
+                rounds = {at_once: await group.key(f"user-{at_once}") for at_once in AT_ONCE}
+                for at_once, caller in rounds.items():
+                    exact &= await shown(group, name, "limit", caller, calls, limit, at_once)
+                # No more than the limit of its user, who is another one.
+                await group.key("parent")
+                granted = await group.grant("sub-agent", "--from", "parent", "--calls", str(limit // 2))
+                exact &= await shown(group, name, "grant", granted, calls // 2, limit // 2, AT_ONCE[0])
+    return exact
+
+
+async def shown(
+    group: Replicas, store: str, what: str, caller: dict[str, str], calls: int, limit: int, at_once: int
+) -> bool:
+    began = time.perf_counter()
+    found = await gateway_race(group, caller, calls, at_once=at_once // REPLICAS)
+    rate = calls / (time.perf_counter() - began)
+    by_each = ", ".join(map(str, found.passed))
+    row = (store, what, f"{at_once}", f"{sum(found.passed):,}", by_each, f"{found.refused:,}", f"{rate:,.0f}")
+    print(f"| {' | '.join(row)} |", flush=True)
+    for message, count in found.others.items():
+        print(f"{count} others: {message}")
+    return sum(found.passed) == limit and found.refused == calls - limit
+
+
 async def main() -> int:
     options = argparse.ArgumentParser(prog="bench.limits")
     options.add_argument("--replicas", action="store_true", help="only the calls of three processes")
+    options.add_argument("--gateways", action="store_true", help="only the calls of three gateways")
     options.add_argument("--quick", action="store_true", help="a tenth of the calls")
     chosen = options.parse_args()
     quick = chosen.quick
@@ -97,9 +137,15 @@ async def main() -> int:
             "Redis": redis.url,
             "PostgreSQL": postgres.url,
         }
-        if not chosen.replicas:
+        exact = True
+        if not chosen.replicas and not chosen.gateways:
             await costs(stores, quick)
-        return 0 if await replicas(stores, quick) else 1
+        if not chosen.gateways:
+            exact = await replicas(stores, quick)
+        if not chosen.replicas:
+            shared = {name: url for name, url in stores.items() if name != "SQLite"}
+            exact = await gateways(shared, quick) and exact
+        return 0 if exact else 1
 
 
 if __name__ == "__main__":

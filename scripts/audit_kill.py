@@ -21,6 +21,7 @@ from tests.audit.killing import KillReport, kill_gateways, kill_writers  # noqa:
 from tests.stores import PostgresServer  # noqa: E402
 
 STORES = ("file", "sqlite", "postgres")
+LOADS = {"writer": kill_writers, "gateway": kill_gateways}
 MOST = {
     ("writer", "file"): 20_000,
     ("writer", "sqlite"): 5_000,
@@ -37,10 +38,10 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20, help="how often, in each store (default: 20)")
     parser.add_argument("--store", choices=STORES, action="append", help="one of them; may be repeated")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="repeats a run's choices")
-    parser.add_argument("--writers-only", action="store_true", help="no whole gateways")
+    parser.add_argument("--only", choices=LOADS, help="bare writers, or whole gateways")
     given = parser.parse_args()
     print(f"seed {given.seed}")
-    loads = {"writer": kill_writers} | ({} if given.writers_only else {"gateway": kill_gateways})
+    loads = {name: kill for name, kill in LOADS.items() if given.only in (None, name)}
     is_good = True
     for store in given.store or STORES:
         for load, kill in loads.items():
@@ -65,6 +66,8 @@ def show(name: str, report: KillReport, seconds: float) -> None:
         f"{report.torn} torn, {len(report.damages)} damaged, {seconds:.0f} s",
         flush=True,
     )
+    if report.said:
+        print(f"  toolyard audit verify: {report.said.splitlines()[0]}")
     for problem in (*report.missing[:5], *report.damages[:5]):
         print(f"  {problem}")
 

@@ -133,6 +133,8 @@ class KillReport(Struct, kw_only=True):
     chains: int = 0
     torn: int = 0
     damages: list[str] = []
+    said: str = ""
+    """What `toolyard audit verify` prints about the same store, where it was asked."""
 
     @property
     def is_good(self) -> bool:
@@ -204,7 +206,7 @@ async def kill_writers(url: str, *, kills: int, most: int, seed: int) -> KillRep
 async def kill_gateways(url: str, *, kills: int, most: int, seed: int) -> KillReport:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        return await kill_under_load(
+        report = await kill_under_load(
             lambda run: GatewayLoad(url, place, run),
             url,
             place,
@@ -213,6 +215,22 @@ async def kill_gateways(url: str, *, kills: int, most: int, seed: int) -> KillRe
             seed=seed,
             id_of=GatewayLoad.id_of,
         )
+        report.said = await _verify_by_command(place / "toolyard.toml")
+        return report
+
+
+async def _verify_by_command(config: Path) -> str:
+    command = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "toolyard", "audit", "verify", "--config", str(config)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"TOOLYARD_KEY": KEY.decode()},
+        cwd=ROOT,
+    )
+    out, err = await command.communicate()
+    if command.returncode:
+        raise RuntimeError(f"`toolyard audit verify` ended with {command.returncode}: {(out + err).decode()}")
+    return out.decode().strip()
 
 
 async def _write_until_killed(url: str, folder: Path, run: str) -> None:

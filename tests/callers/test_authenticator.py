@@ -89,13 +89,17 @@ def bearer(token: str) -> RequestHeaders:
     return headers(("authorization", f"Bearer {token}"))
 
 
-async def ask(who: Authenticator, sent: RequestHeaders, peer: str = THERE, **options: bytes) -> Principal:
-    return await who.authenticate(sent, peer, resource="/mcp", **options)
+async def ask(
+    who: Authenticator, sent: RequestHeaders, peer: str = THERE, *, query: bytes = b""
+) -> Principal:
+    return await who.authenticate(sent, peer, resource="/mcp", query=query)
 
 
-async def refused(who: Authenticator, sent: RequestHeaders, peer: str = THERE, **options: bytes) -> Refused:
+async def refused(
+    who: Authenticator, sent: RequestHeaders, peer: str = THERE, *, query: bytes = b""
+) -> Refused:
     with pytest.raises(Refused) as error:
-        await ask(who, sent, peer, **options)
+        await ask(who, sent, peer, query=query)
     return error.value
 
 

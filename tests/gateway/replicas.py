@@ -20,7 +20,7 @@ from tests.faults.yard import ROOT, Gateway, toml
 KEY = "the key that all replicas have in common"
 ECHO = "mcp__demo__echo"
 LONGEST = 1_000_000_000
-LIMIT_REACHED = -32029
+LIMIT_REACHED, GRANT_ENDED = -32029, -32030
 SERVERS = {"demo": {"module": "toolyard.servers.demo:server", "start": "eager"}}
 
 
@@ -32,6 +32,10 @@ class Replicas:
     async def key(self, name: str, *options: str) -> dict[str, str]:
         """The header of a new caller."""
         return {"Authorization": f"Bearer {await self.toolyard('keys', 'create', name, *options)}"}
+
+    async def grant(self, name: str, *options: str) -> dict[str, str]:
+        """The header of a new sub-agent."""
+        return {"Authorization": f"Bearer {await self.toolyard('grant', 'make', name, *options)}"}
 
     async def toolyard(self, *arguments: str) -> str:
         """What a command prints that has the configuration of the first replica."""
@@ -94,7 +98,7 @@ async def race(group: Replicas, headers: dict[str, str], calls: int, *, at_once:
             if error is None:
                 assert answer["result"]["content"][0]["text"] == f"call {number}"
                 found.passed[replica] += 1
-            elif error["code"] == LIMIT_REACHED:
+            elif error["code"] in (LIMIT_REACHED, GRANT_ENDED):
                 found.refused += 1
             else:
                 found.others[error["message"]] += 1
