@@ -316,13 +316,13 @@ class MetaToolService:
         except McpError as error:
             self._learn(call, name, "arguments" if error.code == INVALID_PARAMS else "failure")
             raise
-        if outcome.kind == "complete":
+        if outcome.kind == "complete" and self.finds.conversations:  # else nobody has searched
             self._learn(call, name, "failure" if outcome.is_error else "success")
         return outcome
 
     def _learn(self, call: Call, tool: str, outcome: LearntOutcome) -> None:
         context = self.context
-        if not context.settings.learn or not self.finds.conversations:
+        if not context.settings.learn:
             return
         found = self.finds.conversations.get(conversation_of(call))
         if found is None:  # no search in this conversation
