@@ -402,7 +402,8 @@ async def test_a_result_of_a_renamed_tool_stays_hidden_when_the_tool_is_gone() -
 
 @pytest.mark.parametrize("verb", ["preview", "confirm"])
 async def test_what_a_person_has_to_see_first_is_not_completed(verb: str) -> None:
-    rules = (AccessRule(who=("x",), **{verb: ("prompt:notes/*", "resource:notes/*")}),)
+    patterns: dict[str, Any] = {verb: ("prompt:notes/*", "resource:notes/*")}
+    rules = (AccessRule(who=("x",), **patterns),)
     async with place(access=AccessConfig(rules=rules)) as yard:
         for ref in (
             {"type": "ref/prompt", "name": "mcp__notes__ask_notes"},
