@@ -274,9 +274,12 @@ NESTED = {"type": "object", "properties": {"b": header("B")}}
         ({"a": header("A"), "o": {"type": "object", "properties": {"b": header("A")}}}, "more than once"),
         ({"a": header("A", type="number")}, "string, integer or boolean"),
         ({"a": header("A", type="object")}, "string, integer or boolean"),
-        ({"a": {"type": "array", "items": header("A")}}, "reachable by 'properties' alone"),
-        ({"a": {"anyOf": [header("A"), {"type": "null"}]}}, "reachable by 'properties' alone"),
-        ({"a": {"type": "object", "additionalProperties": header("A")}}, "reachable by 'properties' alone"),
+        ({"a": {"type": "array", "items": header("A")}}, "through 'properties' alone"),
+        ({"a": {"anyOf": [header("A"), {"type": "null"}]}}, "through 'properties' alone"),
+        (
+            {"a": {"type": "object", "additionalProperties": header("A")}},
+            "through 'properties' alone",
+        ),
     ],
 )
 def test_a_wrong_header_annotation_is_refused_when_the_tool_is_declared(

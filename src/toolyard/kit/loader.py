@@ -2,7 +2,7 @@
 
 A module may have `build(settings)` instead of a server: the annotation says which settings exist, and
 values come from options or from environment variables that begin with the module's ENVIRONMENT. Also
-reads settings that several servers have (lists, the database), and explains missing extras.
+explains missing extras.
 """
 
 import importlib
@@ -12,12 +12,12 @@ import os
 import sys
 import traceback
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -25,12 +25,7 @@ from .schema.annotations import read_type
 from .schema.validation import explain
 from .server import Server
 
-if TYPE_CHECKING:
-    from ..databases import Database
-
 BUILD, ENVIRONMENT = "build", "ENVIRONMENT"
-_DRIVERS = {"duckdb": ("sql", "duckdb"), "postgres": ("postgres", "psycopg"), "mysql": ("mysql", "pymysql")}
-"""By dialect: the extra, and the package in it."""
 
 
 class SettingsError(Exception):
@@ -101,26 +96,6 @@ DEFAULT_ATTRIBUTE = "server"
 FORMS = "a target is package.module:attribute or path/to/file.py:attribute"
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
-
-
-def text_list(given: str | Sequence[str], separator: str = ",") -> tuple[str, ...]:
-    """Splits a text; the environment and the command line have no lists."""
-    listed = given.split(separator) if isinstance(given, str) else given
-    return tuple(text for one in listed if (text := one.strip()))
-
-
-def open_database_setting(server: str, url: str, open_database: Callable[[str], "Database"]) -> "Database":
-    """Opens the database of the setting `database`, after a check that its driver is installed."""
-    from ..databases import DatabaseError  # 1.4 ms of CPU that servers without a database save
-    from ..databases.model import dialect_of
-
-    try:
-        driver = _DRIVERS.get(dialect_of(url)) if url else None
-        if driver is not None:
-            require_extra(server, *driver)
-        return open_database(url)
-    except DatabaseError as error:
-        raise SettingsError(f"field 'database': {error.reason}") from None
 
 
 class LoadError(Exception):

@@ -14,7 +14,7 @@ from toolyard.servers.memory import Settings, build
 WRITER = """
 import asyncio, sys
 from toolyard import Client
-from toolyard.kit import Identity
+from toolyard.kit import Identity, Principal
 from toolyard.servers.memory import Settings, build
 
 async def main(url, tenant, name):

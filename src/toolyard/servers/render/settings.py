@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from ...kit.loader import text_list
 from ...kit.localization import Locale
+from ...kit.settings import text_list
 
 RENDER = "https://api.render.com/v1"
 

@@ -17,9 +17,10 @@ from ..._version import __version__
 from ...databases import Database, DatabaseError, open_database
 from ...kit import InvalidParams, Server, TextContents
 from ...kit.features.base import ToolOptions
-from ...kit.loader import SettingsError, open_database_setting, require_extra, text_list
+from ...kit.loader import SettingsError, require_extra
 from ...kit.localization import add_localized_tool
 from ...kit.schema.validation import schema_of
+from ...kit.settings import open_database_setting, text_list
 from .answers import (
     ColumnValues,
     Diagram,

@@ -9,8 +9,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from ...config.files import state_home
-from ...kit.loader import text_list
 from ...kit.localization import Locale
+from ...kit.settings import text_list
 from .model import ConversationOwner
 
 

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 from ..._version import __version__
 from ...databases import open_database
 from ...kit import Server
-from ...kit.loader import SettingsError, open_database_setting, require_extra, text_list
+from ...kit.loader import SettingsError, require_extra
+from ...kit.settings import open_database_setting, text_list
 from .settings import Settings
 from .texts import INSTRUCTIONS, TITLE
 
