@@ -47,7 +47,8 @@ class AuditLog:
         self._is_closed_on_failure = unavailable == "closed"
         self._keep = keep
         self._encode = msgspec.json.Encoder().encode
-        self._failing_since: datetime | None = None
+        self.failing_since: datetime | None = None
+        """Since when nothing can be written; None if the last attempt succeeded."""
         self._unreported = 0
         self._warned = float("-inf")
         self._tasks: list[asyncio.Task[None]] = []
@@ -55,7 +56,7 @@ class AuditLog:
     @property
     def is_failing(self) -> bool:
         """Whether the last attempt to write failed."""
-        return self._failing_since is not None
+        return self.failing_since is not None
 
     async def start(self) -> None:
         if self._keep is not None:
@@ -67,7 +68,7 @@ class AuditLog:
         Raises AuditUnavailableError if it cannot be written and the log is closed then.
         """
         try:
-            if self._failing_since is not None:
+            if self.failing_since is not None:
                 await self._report_lost()
             await self.store.append(self._encode(record))
             self.written += 1
@@ -83,7 +84,7 @@ class AuditLog:
 
         Costs nothing unless the last attempt to write failed.
         """
-        if self._failing_since is None or not self._is_closed_on_failure:
+        if self.failing_since is None or not self._is_closed_on_failure:
             return
         try:
             await self._report_lost()
@@ -100,17 +101,17 @@ class AuditLog:
 
     async def _report_lost(self) -> None:
         """The first line after a failure says how many records are missing."""
-        since, count = self._failing_since, self._unreported
+        since, count = self.failing_since, self._unreported
         if since is None:
             return
         await self.store.append(self._encode(RecordsLost(time=now(), count=count, since=since)))
         self._unreported -= count
-        self._failing_since = None
+        self.failing_since = None
         logger.warning("the audit can be written again; %d calls have no record", count)
 
     def _fail(self, error: AuditStoreError) -> None:
-        if self._failing_since is None:
-            self._failing_since = now()
+        if self.failing_since is None:
+            self.failing_since = now()
         if time.monotonic() - self._warned > WARN_SECONDS:
             self._warned = time.monotonic()
             effect = "calls are refused" if self._is_closed_on_failure else "calls go on without records"

@@ -7,6 +7,7 @@ import hashlib
 import re
 import secrets
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, cast
 
@@ -59,8 +60,7 @@ class AuditRecord(
         return f"{self.issuer}#{self.subject}" if self.issuer else self.subject
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
+now = partial(datetime.now, UTC)
 
 
 MAX_TEXT = 200

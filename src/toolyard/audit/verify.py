@@ -105,7 +105,7 @@ async def _links_of(store: AuditStore, chain: str) -> AsyncIterator[tuple[str, C
     async for stored in store.scan(chain):
         line = read_line(stored.data)
         if line is not None and line.event == "start":
-            with suppress(msgspec.DecodeError):  # an altered line, which is noted where it is checked
+            with suppress(msgspec.DecodeError, UnicodeError):  # altered, which is noted where it is checked
                 for link in msgspec.json.decode(stored.data, type=ChainStart).links:
                     yield stored.place, link
         return

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from ..config.callers import ProxyConfig
 from ..edge.request import Headers, Refused
-from ..wire.call import Principal
+from ..wire.call import Identity, Principal
 from ..wire.errors import McpError
 from ..wire.headers import RequestHeaders
 from .errors import (
@@ -135,7 +135,7 @@ def _quotable(text: str) -> str:
 
 
 class _Verified(Struct):
-    principal: Principal
+    identity: Identity
     fresh_until: float
     verified_at: float
 
@@ -192,7 +192,7 @@ class Authenticator:
             _check_once(headers, b"authorization")
         known = self._verified.get((resource, sha256(value).digest()))
         if known is not None and self._clock() < known.fresh_until:
-            return known.principal
+            return known.identity.principal
         scheme, _, rest = value.strip().partition(b" ")
         if scheme.lower() != b"bearer":
             # Not even from the proxy: nginx takes $remote_user from a password that it has not checked.
@@ -201,6 +201,19 @@ class Authenticator:
         if not self._verifiers:  # then the token is not for us: the proxy's, or of no use
             return self._without_token(headers, peer, resource)
         return await self._with_token(value, rest, peer, resource)
+
+    def recall(self, headers: RequestHeaders, *, resource: str, query: bytes = b"") -> Identity | None:
+        """Who makes this request, if its token was verified a moment ago; None to ask `authenticate`."""
+        raw = headers.raw
+        value = raw.get(b"authorization")
+        is_plain = len(raw) == len(headers.pairs) and b"transfer-encoding" not in raw
+        if value is None or query or not is_plain or len(value) > MAX_CREDENTIAL:
+            return None
+        if self._locate is not None:
+            resource = self._locate(resource, raw.get(b"host", b"").decode("latin-1"))
+            requested_resource.set(resource)
+        known = self._verified.get((resource, sha256(value).digest()))
+        return known.identity if known is not None and self._clock() < known.fresh_until else None
 
     async def verify(self, token: str, resource: str) -> Principal:
         """Who has this token, where it did not come in a header. Raises CallerError."""
@@ -239,14 +252,14 @@ class Authenticator:
 
     def _remember(self, key: tuple[str, bytes], known: _Verified | None, principal: Principal) -> Principal:
         now = self._clock()
-        if known is not None and known.principal == principal:
+        if known is not None and known.identity.principal == principal:
             # The same object again: what others keep by it need not compare it.
             known.fresh_until, known.verified_at = now + RECHECK_SECONDS, now
             self._verified.setdefault(key, known)
-            return known.principal
+            return known.identity.principal
         if len(self._verified) >= MAX_CACHED:
             del self._verified[next(iter(self._verified))]
-        self._verified[key] = _Verified(principal, now + RECHECK_SECONDS, now)
+        self._verified[key] = _Verified(Identity(principal), now + RECHECK_SECONDS, now)
         return principal
 
     def _during_outage(self, known: _Verified | None, error: VerifierUnavailableError) -> Principal:
@@ -254,7 +267,7 @@ class Authenticator:
         if known is not None and now - known.verified_at < OUTAGE_SECONDS:
             known.fresh_until = now + RECHECKING_SECONDS
             logger.warning("a token cannot be verified again for now: %s", error.reason)
-            return known.principal
+            return known.identity.principal
         logger.error("a token cannot be verified: %s", error.reason)
         raise _unavailable(RETRY_AFTER_SECONDS) from None
 

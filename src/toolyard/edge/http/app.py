@@ -127,9 +127,17 @@ class HttpEdge:
                 requested = raw.get(b"access-control-request-headers", b"")
                 await send_empty(send, 204, self._guard.preflight(headers, requested))
                 return
-        is_open = self._callers.authenticator is None and self._identify is None and self._keys.keys is None
-        if not is_open and not await self._authenticate(request, scope):
-            return
+        authenticator = self._callers.authenticator
+        if self._identify is not None or self._keys.keys is not None:
+            if not await self._authenticate(request, scope):
+                return
+        elif authenticator is not None:
+            query = scope.get("query_string", b"")
+            known = authenticator.recall(headers, resource=self.path, query=query)
+            if known is not None:
+                request.identity = known
+            elif not await self._authenticate(request, scope):
+                return
         if self._exists_for is not None and not self._exists_for(request.identity.principal):
             await self._answer_unknown(request, self.path)
             return
