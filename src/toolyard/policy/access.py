@@ -106,6 +106,9 @@ class _ItemTable:
         self._hidden = DenyMatcher(hidden)
         self._shown = GlobMatcher(["*"] if default == "allow" else shown)
         self._narrows = tuple(one for one in narrowings if not one.is_idle)
+        self.hides, self.shows = self._hidden.matches_ascii, self._shown.matches
+        self.is_plain = not addressed and not self._narrows
+        """For a name in ASCII, `shows` and `hides` say the same as `sees`."""
         self.constant = self._constant()
         """Whether all of them are seen, or none; None if it depends on the name."""
 
@@ -211,7 +214,15 @@ class Rights:
             table = tables.get(entry.server)
             if table is None:
                 table = tables[entry.server] = self._table(kind.name, entry.server, item.reads is True)
-            if table.constant or (table.constant is None and table.sees(item.own)):
+            if table.constant is None:
+                own = item.own
+                # As `sees` does it, without its three calls: a list may have ten thousand tools.
+                if table.is_plain and own.isascii():
+                    if table.shows(own) and not table.hides(own):
+                        found.append(entry)
+                elif table.sees(own):
+                    found.append(entry)
+            elif table.constant:
                 found.append(entry)
         return found
 
