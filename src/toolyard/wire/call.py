@@ -183,13 +183,21 @@ class Principal(Struct, frozen=True, cache_hash=True):
     """Names the credential in logs and the audit, and is not secret: a key's id, a digest of a token."""
     grant: Grant | None = None
 
+    # Several parts ask for these two on every call, so they are remembered.
+
     @property
+    @lru_cache(maxsize=4096)  # noqa: B019 (bounded, and a principal has no secrets)
     def owner(self) -> str:
         """The tenant, or the one user of it that the data belongs to: sessions, leases, results, rankings.
 
         Tenants of users are hashed in, so that no name of a tenant can be mistaken for an owner.
         """
-        return _owner_of(self.tenant, self.issuer, self.subject) if self.subject else self.tenant
+        if not self.subject:
+            return self.tenant
+        mark = hashlib.blake2b(digest_size=12)
+        for part in (self.tenant, self.issuer, self.subject):
+            mark.update(len(part.encode()).to_bytes(4, "big") + part.encode())
+        return f"{self.tenant}/user:{mark.hexdigest()}"
 
     @property
     def user(self) -> str:
@@ -199,18 +207,11 @@ class Principal(Struct, frozen=True, cache_hash=True):
         return f"{self.issuer}#{self.subject}" if self.issuer else self.subject
 
     @property
+    @lru_cache(maxsize=4096)  # noqa: B019
     def binding(self) -> str:
         """What sealed state and tasks are bound to. The length keeps `a/b` + `c` apart from `a` + `b/c`."""
         owner = self.owner
         return f"{len(owner)}:{owner}/{self.agent}"
-
-
-@lru_cache(maxsize=4096)
-def _owner_of(tenant: str, issuer: str, subject: str) -> str:
-    mark = hashlib.blake2b(digest_size=12)
-    for part in (tenant, issuer, subject):
-        mark.update(len(part.encode()).to_bytes(4, "big") + part.encode())
-    return f"{tenant}/user:{mark.hexdigest()}"
 
 
 class Identity(Struct, frozen=True, cache_hash=True):
