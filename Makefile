@@ -40,7 +40,7 @@ ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day team walk house faults audit-kill bench bench-search bench-access \
+.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day team walk house faults audit-kill bench bench-before bench-search bench-access \
 	bench-tokens bench-results bench-servers bench-limits bench-lambda site coverage dist format constraints clean
 
 help: ## show this table
@@ -104,6 +104,9 @@ audit-kill: $(DEV) ## kill processes that write the audit, and look for what is 
 
 bench: $(DEV) ## measure beside a bare app, the SDK and other gateways (ARGS=--no-peers: only ours)
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-before: $(DEV) ## compare the CPU of calls with another checkout (ARGS="../old")
+	@$(BIN)/python -m bench.before $(ARGS)
 
 bench-search: $(DEV) ## how well tools are found, beside other ways (ARGS="--minilm", "--scale")
 	@$(BIN)/python -m bench.search $(ARGS)

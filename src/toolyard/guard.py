@@ -112,9 +112,11 @@ class Guard:
         return stage
 
     async def _run(self, target: CallTarget, forward: Forward, inner: Handler) -> Outcome:
-        if self.audit is None:
+        audit = self.audit
+        if audit is None:
             return await self._answer(target, forward, inner, _Notes())
-        await self.audit.ensure_writable()
+        if audit.failing_since is not None:
+            await audit.ensure_writable()
         forward = replace(forward, request_id=new_request_id())
         started, notes, error, outcome = time.perf_counter(), _Notes(), None, None
         ending: AuditOutcome = "error"
@@ -133,14 +135,14 @@ class Guard:
             # The answer waits for its record: whoever has an answer finds it in the audit.
             record = self._record(target, forward, notes, ending, outcome, error, started)
             try:
-                await self.audit.append(record)
+                await audit.append(record)
             except BaseException:
                 if outcome is not None and isinstance(outcome.body, StreamedResult):
                     outcome.body.close()
                 raise
 
     async def _answer(self, target: CallTarget, forward: Forward, inner: Handler, notes: "_Notes") -> Outcome:
-        principal, access = forward.call.caller.principal, self.access
+        principal, access = forward.call.caller.identity.principal, self.access
         subject = notes.subject = _subject(target, forward)
         if subject is not None and access is not None:
             decision = access.rights(principal).decide(
@@ -177,12 +179,23 @@ class Guard:
             notes.refused = True
             await self._grants.admit(principal)
             notes.refused = False
-        if self.limiter is None:
+        limiter = self.limiter
+        if limiter is None:
             outcome = await inner(target, forward)
         elif subject is None:
-            outcome = await self._of_task(self.limiter, target, forward, inner)
+            outcome = await self._of_task(limiter, target, forward, inner)
         else:
-            outcome = await self._within_limits(self.limiter, subject, target, forward, inner, notes)
+            notes.refused = True
+            # A caller chooses the addresses of resources, so they get no counters of their own.
+            tool = subject.own[:MAX_RECORDED_NAME] if subject.kind is TOOLS else ""
+            admission = await limiter.admit(principal, subject.server, tool, subject.reads)
+            notes.refused = False
+            size, failed = 0, True
+            try:
+                outcome = await inner(target, forward)
+                size, failed = outcome.size, outcome.is_error
+            finally:
+                await admission.finish(bytes=size, tokens=size // CHARACTERS_PER_TOKEN, failed=failed)
         if notes.approval is not None:
             outcome = notes.approval.passed(outcome)
         return outcome
@@ -202,29 +215,6 @@ class Guard:
             if subject.kind is not TOOLS:
                 raise
             return error.outcome(forward.call.caller, self._implementation)  # for the model to read
-
-    async def _within_limits(
-        self,
-        limiter: Limiter,
-        subject: Subject,
-        target: CallTarget,
-        forward: Forward,
-        inner: Handler,
-        notes: "_Notes",
-    ) -> Outcome:
-        notes.refused = True
-        principal = forward.call.caller.principal
-        # A caller chooses the addresses of resources, so they get no counters of their own.
-        tool = subject.own[:MAX_RECORDED_NAME] if subject.kind is TOOLS else ""
-        admission = await limiter.admit(principal, subject.server, tool, subject.reads)
-        notes.refused = False
-        size, failed = 0, True
-        try:
-            outcome = await inner(target, forward)
-            size, failed = outcome.size, outcome.is_error
-            return outcome
-        finally:
-            await admission.finish(bytes=size, tokens=size // CHARACTERS_PER_TOKEN, failed=failed)
 
     async def _of_task(
         self, limiter: Limiter, target: CallTarget, forward: Forward, inner: Handler
@@ -364,9 +354,15 @@ class Guard:
         policy, decision = self.audit.arguments, notes.decision
         call = forward.call
         caller = call.caller
-        principal = caller.principal
-        # Written out, because it is made for every call, and joining keywords takes longer than the rest.
+        identity = caller.identity
+        principal = identity.principal
+        # Written out in the order of the fields: this is made for every call, and all else takes longer.
         return AuditRecord(
+            time=now(),
+            outcome=ending,
+            method=forward.method,
+            server=target.mount.server,
+            tool=(target.own if subject is None else subject.own)[:MAX_RECORDED_NAME],
             tenant=principal.tenant,
             subject=principal.subject,
             issuer=principal.issuer,
@@ -374,23 +370,18 @@ class Guard:
             client=principal.client or caller.client.name,
             credential_kind=principal.kind,
             credential=principal.credential,
-            thread=caller.thread,
-            time=now(),
-            outcome=ending,
-            method=forward.method,
-            server=target.mount.server,
-            tool=(target.own if subject is None else subject.own)[:MAX_RECORDED_NAME],
             decision=decision.verb,
             rule=decision.rule,
             confirmed_by="" if approval is None else approval.by,
             error_code=None if error is None else error.code,
             arguments_digest=policy.digest(arguments),
-            arguments=policy.redacted(arguments),
+            arguments=policy.redacted(arguments) if policy.mode == "redacted" else None,
             request_bytes=len(memoryview(call.params)),
             response_bytes=0 if outcome is None else outcome.size,
-            duration_ms=round((time.perf_counter() - started) * 1000, 3),
+            duration_ms=int((time.perf_counter() - started) * 1e6) / 1000,
             request_id=forward.request_id,
             trace_id=_trace_id(forward),
+            thread=identity.thread,
         )
 
 

@@ -128,6 +128,30 @@ async def test_a_credential_seen_before_gives_the_same_principal_without_asking_
     assert len(opaque.asked) == 2
 
 
+async def test_a_credential_seen_before_is_recalled_until_it_has_to_be_verified_again(time: Time):
+    who = Authenticator([Opaque()], clock=time)
+    assert who.recall(bearer("opaque-1"), resource="/mcp") is None
+    principal = await ask(who, bearer("opaque-1"))
+    known = who.recall(bearer("opaque-1"), resource="/mcp")
+    assert known is not None
+    assert known.principal is principal
+    assert who.recall(bearer("opaque-1"), resource="/mcp") is known
+    assert who.recall(bearer("opaque-2"), resource="/mcp") is None
+    assert who.recall(bearer("opaque-1"), resource="/mcp/git") is None
+    assert who.recall(headers(), resource="/mcp") is None
+    time.now += RECHECK_SECONDS
+    assert who.recall(bearer("opaque-1"), resource="/mcp") is None
+
+
+async def test_a_request_with_more_to_check_is_not_recalled(time: Time):
+    who = Authenticator([Opaque()], clock=time)
+    await ask(who, bearer("opaque-1"))
+    sent = ("authorization", "Bearer opaque-1")
+    assert who.recall(headers(sent), resource="/mcp", query=b"access_token=x") is None
+    assert who.recall(headers(sent, sent), resource="/mcp") is None
+    assert who.recall(headers(sent, ("transfer-encoding", "chunked")), resource="/mcp") is None
+
+
 async def test_a_token_is_verified_for_each_resource(time: Time):
     opaque = Opaque()
     who = Authenticator([opaque], clock=time)

@@ -51,7 +51,8 @@ class AuditLog:
         self._keep = keep
         self._deliveries = deliveries
         self._encode = msgspec.json.Encoder().encode
-        self._failing_since: datetime | None = None
+        self.failing_since: datetime | None = None
+        """Since when nothing can be written; None if the last attempt succeeded."""
         self._unreported = 0
         self._warned = float("-inf")
         self._tasks: list[asyncio.Task[None]] = []
@@ -59,7 +60,7 @@ class AuditLog:
     @property
     def is_failing(self) -> bool:
         """Whether the last attempt to write failed."""
-        return self._failing_since is not None
+        return self.failing_since is not None
 
     async def start(self) -> None:
         """Begin the chain, retention and delivery. Records can be appended without it.
@@ -81,14 +82,14 @@ class AuditLog:
         The record is kept even if the caller is cancelled while it waits, so nobody has to shield it.
         Raises AuditUnavailableError if it cannot be written and the log is closed then.
         """
-        if self._failing_since is None:
+        if self.failing_since is None:
             await self._append(record)
         else:  # two lines have to be written, and a cancelled caller must not stop between them
             await asyncio.shield(asyncio.create_task(self._append(record)))
 
     async def _append(self, record: AuditRecord) -> None:
         try:
-            if self._failing_since is not None:
+            if self.failing_since is not None:
                 await self._report_lost()
             await self.store.append(self._body(record))
             self.written += 1
@@ -113,7 +114,7 @@ class AuditLog:
 
         Costs nothing unless the last attempt to write failed.
         """
-        if self._failing_since is None or not self._is_closed_on_failure:
+        if self.failing_since is None or not self._is_closed_on_failure:
             return
         try:
             await self._report_lost()
@@ -131,7 +132,7 @@ class AuditLog:
 
     async def _report_lost(self) -> None:
         """The first line after a failure says how many records are missing."""
-        since, count = self._failing_since, self._unreported
+        since, count = self.failing_since, self._unreported
         if since is None:
             return
         if count:
@@ -139,12 +140,12 @@ class AuditLog:
         else:
             await self.store.begin()
         self._unreported -= count
-        self._failing_since = None
+        self.failing_since = None
         logger.warning("the audit can be written again; %d calls have no record", count)
 
     def _fail(self, error: AuditStoreError) -> None:
-        if self._failing_since is None:
-            self._failing_since = now()
+        if self.failing_since is None:
+            self.failing_since = now()
         if time.monotonic() - self._warned > WARN_SECONDS:
             self._warned = time.monotonic()
             effect = "calls are refused" if self._is_closed_on_failure else "calls go on without records"

@@ -7,6 +7,7 @@ import hashlib
 import re
 import secrets
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, cast
 
@@ -76,8 +77,7 @@ def clipped(record: AuditRecord) -> AuditRecord:
     return replace(record, **texts)
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
+now = partial(datetime.now, UTC)
 
 
 MAX_TEXT = 200

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from ..config.callers import ProxyConfig
 from ..edge.request import Headers, Refused
-from ..wire.call import Principal
+from ..wire.call import Identity, Principal
 from ..wire.errors import McpError
 from ..wire.headers import RequestHeaders
 from .errors import (
@@ -144,7 +144,7 @@ def _quotable(text: str) -> str:
 
 
 class _Verified(Struct):
-    principal: Principal
+    identity: Identity
     fresh_until: float
     verified_at: float
     is_in_outage: bool = False
@@ -214,7 +214,7 @@ class Authenticator:
             _check_once(headers, b"authorization")
         known = self._verified.get((resource, sha256(value).digest()))
         if known is not None and self._clock() < known.fresh_until:
-            return known.principal
+            return known.identity.principal
         scheme, _, rest = value.strip().partition(b" ")
         if scheme.lower() != b"bearer":
             # Not even from the proxy: nginx takes $remote_user from a password that it has not checked.
@@ -249,6 +249,19 @@ class Authenticator:
             return resource
         return self._locate(resource, headers.raw.get(b"host", b"").decode("latin-1"))
 
+    def recall(self, headers: RequestHeaders, *, resource: str, query: bytes = b"") -> Identity | None:
+        """Who makes this request, if its token was verified a moment ago; None to ask `authenticate`."""
+        raw = headers.raw
+        value = raw.get(b"authorization")
+        is_plain = len(raw) == len(headers.pairs) and b"transfer-encoding" not in raw
+        if value is None or query or not is_plain or len(value) > MAX_CREDENTIAL:
+            return None
+        if self._locate is not None:
+            resource = self._located(resource, headers)
+            requested_resource.set(resource)
+        known = self._verified.get((resource, sha256(value).digest()))
+        return known.identity if known is not None and self._clock() < known.fresh_until else None
+
     async def verify(self, token: str, resource: str) -> Principal:
         """Who has this token, where it did not come in a header. Raises CallerError."""
         verifier = next((each for each in self._verifiers if each.recognizes(token)), None)
@@ -269,7 +282,7 @@ class Authenticator:
                 # A store that hangs takes seconds to fail, and this caller has waited for it before.
                 if known.checking is None:
                     known.checking = asyncio.create_task(self._check_again(key, known, token, resource))
-                return known.principal
+                return known.identity.principal
         try:
             principal = await self.verify(token, resource)
         except InvalidTokenError as error:
@@ -314,15 +327,15 @@ class Authenticator:
     def _remember(self, key: tuple[str, bytes], known: _Verified | None, principal: Principal) -> Principal:
         now = self._clock()
         fresh_until = now + (RECHECK_SECONDS if principal.grant is None else RECHECK_GRANT_SECONDS)
-        if known is not None and known.principal == principal:
+        if known is not None and known.identity.principal == principal:
             # The same object again: what others keep by it need not compare it.
             known.fresh_until, known.verified_at = fresh_until, now
             known.is_in_outage = False
             self._verified.setdefault(key, known)
-            return known.principal
+            return known.identity.principal
         if len(self._verified) >= MAX_CACHED:
             del self._verified[next(iter(self._verified))]
-        self._verified[key] = _Verified(principal, fresh_until, now)
+        self._verified[key] = _Verified(Identity(principal), fresh_until, now)
         return principal
 
     def _during_outage(self, known: _Verified | None, error: VerifierUnavailableError) -> Principal:
@@ -330,7 +343,7 @@ class Authenticator:
         if known is not None and now - known.verified_at < OUTAGE_SECONDS:
             known.fresh_until, known.is_in_outage = now + RECHECKING_SECONDS, True
             self._warn(logging.WARNING, "a token cannot be verified again for now", error)
-            return known.principal
+            return known.identity.principal
         self._warn(logging.ERROR, "a token cannot be verified", error)
         raise _unavailable(RETRY_AFTER_SECONDS) from None
 

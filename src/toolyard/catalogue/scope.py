@@ -6,7 +6,7 @@ elsewhere (`Sight`).
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ..kit.events import EventHub
@@ -30,6 +30,10 @@ class Sight(Protocol):
 
     def reaches(self, server: str) -> bool:
         """Whether anything of this server could be seen."""
+        ...
+
+    def visible(self, kind: ItemKind, entries: Iterable[CatalogueEntry]) -> list[CatalogueEntry]:
+        """The entries that can be seen, in their order."""
         ...
 
 
@@ -230,14 +234,11 @@ class ServerScope:
         listed = self.whole.entry_of(own).item
         return self.whole.allows(own) and self._sight.sees(TOOLS, self.name, own, listed.reads)
 
-    def sees(self, kind: ItemKind, entry: CatalogueEntry) -> bool:
-        return self._sight.sees(kind, self.name, entry.item.own, entry.item.reads)
-
     def _list(self, kind: ItemKind) -> _CutList:
         whole = self.whole.entries[kind.name]
         cut = self._lists.get(kind.name)
         if cut is None or cut.whole is not whole:
-            kept = [entry for entry in whole if self.sees(kind, entry)]
+            kept = self._sight.visible(kind, whole)
             cut = self._lists[kind.name] = _CutList(whole, kept, cut)
         return cut
 
@@ -284,8 +285,7 @@ class CatalogueScope:
         whole = self._whole.all(kind)
         known = self._lists.get(kind.name)
         if known is None or known[0] is not whole:
-            sees = self._sight.sees
-            kept = [entry for entry in whole if sees(kind, entry.server, entry.item.own, entry.item.reads)]
+            kept = self._sight.visible(kind, whole)
             if known is not None and known[2] == kept:
                 kept = known[2]
             known = self._lists[kind.name] = (whole, {entry.name: entry for entry in kept}, kept)

@@ -253,6 +253,10 @@ class RequestAuthenticator(Protocol):
         """
         ...
 
+    def recall(self, headers: RequestHeaders, *, resource: str, query: bytes = b"") -> Identity | None:
+        """The same for a credential that was verified a moment ago, without waiting; None to ask."""
+        ...
+
 
 class AuthenticatorSetting(Struct):
     """Who finds out who calls, now. A gateway changes it when its configuration changes."""

@@ -70,7 +70,9 @@ class Admission:
         limiter, plan = self._limiter, self._plan
         if limiter is not None and plan is not None:
             self._limiter = None
-            await limiter.finish(plan, self._lease, bytes, tokens, failed)
+            entries = limiter.closing(plan, self._lease, bytes, tokens, failed)
+            if entries and not limiter.spend_in_memory(entries):
+                await limiter.finish(plan, self._lease, entries)
 
 
 _NOTHING_TO_FINISH = Admission()
@@ -151,10 +153,12 @@ class Limiter:
         subject = (principal, server, tool, reads)
         plan = self._plans[subject] if subject in self._plans else self._make_plan(subject)
         if plan is not None:
-            await self.finish(plan, "", bytes, tokens, failed=False)
+            entries = self.closing(plan, "", bytes, tokens, failed=False)
+            if entries and not self.spend_in_memory(entries):
+                await self.finish(plan, "", entries)
 
-    async def finish(self, plan: _Plan, lease: str, bytes: int, tokens: int, failed: bool) -> None:
-        """For `Admission.finish`."""
+    def closing(self, plan: _Plan, lease: str, bytes: int, tokens: int, failed: bool) -> list[Spend]:
+        """For `Admission.finish`: what there is to book and to free."""
         if failed:
             cost = -plan.call_cost
         else:
@@ -168,11 +172,17 @@ class Limiter:
             self._held.pop(lease, None)
             for key, _ in plan.slots:
                 entries.append(SlotSpend(key, (lease,), None, 0.0))
-        if not entries:
-            return
-        if self._memory is not None:
-            self._spend_in(self._memory, entries, must_count=False)
-            return
+        return entries
+
+    def spend_in_memory(self, entries: Sequence[Spend]) -> bool:
+        """For `Admission.finish`: False if the counters are elsewhere, and have to be waited for."""
+        if self._memory is None:
+            return False
+        self._spend_in(self._memory, entries, must_count=False)
+        return True
+
+    async def finish(self, plan: _Plan, lease: str, entries: Sequence[Spend]) -> None:
+        """For `Admission.finish`."""
         try:
             if lease:
                 async with self._renewing:  # a renewal that arrives later would take the slot again

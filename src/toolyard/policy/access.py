@@ -81,7 +81,7 @@ def _strictest(parts: tuple[tuple[int, Decision], ...]) -> Decision:
 class _Clause(Struct, frozen=True):
     """One verb of one rule, as far as it concerns one kind of items of one server."""
 
-    globs: list[str]
+    globs: tuple[str, ...]
     verb: Verb
     rule: str
     scopes: tuple[str, ...]
@@ -125,6 +125,9 @@ class _ItemTable:
         self._hidden = DenyMatcher(hidden)
         self._shown = GlobMatcher(["*"] if default == "allow" else shown)
         self._narrows = tuple(one for one in narrowings if not one.is_idle)
+        self.hides, self.shows = self._hidden.matches_ascii, self._shown.matches
+        self.is_plain = not addressed and not self._narrows
+        """For a name in ASCII, `shows` and `hides` say the same as `sees`."""
         self.constant = self._constant()
         """Whether all of them are seen, or none; None if it depends on the name."""
 
@@ -193,6 +196,7 @@ class Rights:
         self.everything = not rules and default == "allow" and narrowed is None
         """Nothing to ask: there are no rules for the principal, and no grant."""
         self._tables: dict[tuple[str, str, bool], _ItemTable] = {}
+        self._shared_tables: dict[object, _ItemTable] = {}
         self._decisions: dict[tuple[str, str, str, bool | None], Decision] = {}
 
     def decide(self, kind: ItemKind, server: str, own: str, reads: bool | None) -> Decision:
@@ -246,7 +250,15 @@ class Rights:
             table = tables.get(entry.server)
             if table is None:
                 table = tables[entry.server] = self._table(kind.name, entry.server, item.reads is True)
-            if table.constant or (table.constant is None and table.sees(item.own)):
+            if table.constant is None:
+                own = item.own
+                # As `sees` does it, without its three calls: a list may have ten thousand tools.
+                if table.is_plain and own.isascii():
+                    if table.shows(own) and not table.hides(own):
+                        found.append(entry)
+                elif table.sees(own):
+                    found.append(entry)
+            elif table.constant:
                 found.append(entry)
         return found
 
@@ -256,24 +268,34 @@ class Rights:
         if table is None:
             if len(self._tables) >= MAX_TABLES:
                 self._tables.clear()
-            table = self._tables[key] = _ItemTable(
-                tuple(self._clauses(kind, server, is_read)),
-                self._default,
-                tuple(
-                    _Narrowing(
-                        GlobMatcher(allow.names(kind, server, is_read)),
-                        DenyMatcher(deny.names(kind, server, is_read)),
-                    )
-                    for allow, deny in self._narrowed
-                ),
-                kind in ADDRESSED,
-            )
+                self._shared_tables.clear()
+            table = self._tables[key] = self._shared_table(kind, server, is_read)
         return table
 
-    def _clauses(self, kind: str, server: str, is_read: bool) -> Iterator[_Clause]:
-        for verb, rule, index, scopes in self._ordered:
-            if names := index.names(kind, server, is_read):
-                yield _Clause(names, verb, rule.label, scopes, rule.when)
+    def _shared_table(self, kind: str, server: str, is_read: bool) -> _ItemTable:
+        """Most servers are in the same patterns, those with a `*`, and so they can have one table."""
+        parts: list[tuple[Verb, PolicyRule, tuple[str, ...], tuple[str, ...]]] = [
+            (verb, rule, scopes, names)
+            for verb, rule, index, scopes in self._ordered
+            if (names := tuple(index.names(kind, server, is_read)))
+        ]
+        narrowed = tuple(
+            (tuple(allow.names(kind, server, is_read)), tuple(deny.names(kind, server, is_read)))
+            for allow, deny in self._narrowed
+        )
+        is_addressed = kind in ADDRESSED
+        key = (is_addressed, tuple((verb, rule.number, names) for verb, rule, _, names in parts), narrowed)
+        table = self._shared_tables.get(key)
+        if table is None:
+            table = self._shared_tables[key] = _ItemTable(
+                tuple(
+                    _Clause(names, verb, rule.label, scopes, rule.when) for verb, rule, scopes, names in parts
+                ),
+                self._default,
+                tuple(_Narrowing(GlobMatcher(allow), DenyMatcher(deny)) for allow, deny in narrowed),
+                is_addressed,
+            )
+        return table
 
 
 def _by_precedence(

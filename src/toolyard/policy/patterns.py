@@ -171,7 +171,10 @@ class GlobMatcher:
 
     __slots__ = ("everything", "matches", "nothing")
 
-    def __init__(self, globs: Iterable[str], spelling: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, globs: Iterable[str], spelling: Callable[[str], str] = str, *, folds: bool = False
+    ) -> None:
+        """`folds`: names are compared by their skeletons, as `spelling` makes them of the patterns."""
         self.everything = False
         self.nothing = True
         exact, prefixes, suffixes = set[str](), list[str](), list[str]()
@@ -198,7 +201,9 @@ class GlobMatcher:
         self.matches: Callable[[str], bool] = (
             _everything
             if self.everything
-            else _test(frozenset(exact), tuple(prefixes), tuple(suffixes), tuple(inner), tuple(regexes))
+            else _test(
+                frozenset(exact), tuple(prefixes), tuple(suffixes), tuple(inner), tuple(regexes), folds
+            )
         )
 
 
@@ -212,11 +217,14 @@ def _test(
     suffixes: tuple[str, ...],
     inner: tuple[str, ...],
     regexes: tuple[re.Pattern[str], ...],
+    folds: bool,
 ) -> Callable[[str], bool]:
-    if not (prefixes or suffixes or inner or regexes):
+    if not (prefixes or suffixes or inner or regexes or folds):
         return exact.__contains__
 
     def matches(name: str) -> bool:
+        if folds:  # here and not in a function of its own: a list asks it of every tool
+            name = name.lower() if name.isascii() else skeleton(name)
         if name in exact or name.startswith(prefixes) or name.endswith(suffixes):
             return True
         for part in inner:
@@ -245,19 +253,20 @@ def _piece(text: str, spelling: Callable[[str], str]) -> str:
 class DenyMatcher:
     """Names that a `deny` means: those that match as they are, or by their skeleton."""
 
-    __slots__ = ("_folded", "_globs", "everything", "nothing")
+    __slots__ = ("_globs", "everything", "matches_ascii", "nothing")
 
     def __init__(self, globs: Iterable[str]) -> None:
         self._globs = tuple(globs)
-        self._folded = GlobMatcher(self._globs, skeleton)
-        self.everything = self._folded.everything
+        folded = GlobMatcher(self._globs, skeleton, folds=True)
+        self.matches_ascii: Callable[[str], bool] = folded.matches
+        """The whole test for a name in ASCII, of which none matches as it is and not in lower case."""
+        self.everything = folded.everything
         self.nothing = not self._globs
 
     def matches(self, name: str) -> bool:
-        if name.isascii():
-            # In ASCII no name matches as it is and not in lower case.
-            return self._folded.matches(name.lower())
-        return self._folded.matches(skeleton(name)) or GlobMatcher(self._globs).matches(name)
+        if self.matches_ascii(name):
+            return True
+        return not name.isascii() and GlobMatcher(self._globs).matches(name)
 
 
 class ServerIndex:

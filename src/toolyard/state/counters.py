@@ -91,18 +91,20 @@ def _take(entry: RateSpend, before: Counter | None, now: int) -> tuple[int, int 
 
 
 def _hold(entry: SlotSpend, before: Counter | None, now: int) -> tuple[Slots, int | None]:
-    held = before if isinstance(before, dict) else {}
-    if held and min(held.values()) <= now:
-        kept = {lease: ends for lease, ends in held.items() if ends > now}
-    else:
-        kept = held.copy()
-    for lease in entry.leases:
+    leases, ceiling = entry.leases, entry.ceiling
+    kept = before.copy() if isinstance(before, dict) else {}
+    for lease in leases:
         kept.pop(lease, None)
-    if entry.ceiling is not None and len(kept) + len(entry.leases) > entry.ceiling:
-        return kept, 0
+    if ceiling is not None:
+        # Looked for when room is short, and when the oldest has expired: with many slots a search takes long.
+        is_short = len(kept) + len(leases) > ceiling
+        if kept and (is_short or next(iter(kept.values())) <= now):
+            kept = {lease: ends for lease, ends in kept.items() if ends > now}
+        if len(kept) + len(leases) > ceiling:
+            return kept, 0
     if ttl := microseconds(entry.ttl):
         ends = now + ttl
-        for lease in entry.leases:
+        for lease in leases:
             kept[lease] = ends
     return kept, None
 

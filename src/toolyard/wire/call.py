@@ -202,7 +202,10 @@ class Principal(Struct, frozen=True, cache_hash=True):
         """The agent, after those whose grants it uses. Whatever limits one of them limits it too."""
         return (self.agent,) if self.grant is None else (*self.grant.parent_agents, self.agent)
 
+    # Several parts ask for these two on every call, so they are remembered.
+
     @property
+    @lru_cache(maxsize=4096)  # noqa: B019 (bounded, and a principal has no secrets)
     def owner(self) -> str:
         """The tenant, or the one user of it that the data belongs to: sessions, leases, results, rankings.
 
@@ -224,6 +227,7 @@ class Principal(Struct, frozen=True, cache_hash=True):
         return f"{self.issuer}#{self.subject}" if self.issuer else self.subject
 
     @property
+    @lru_cache(maxsize=4096)  # noqa: B019
     def binding(self) -> str:
         """What sealed state and tasks are bound to. The length keeps `a/b` + `c` apart from `a` + `b/c`."""
         owner = self.owner
@@ -235,7 +239,6 @@ class Principal(Struct, frozen=True, cache_hash=True):
 _OWNER_MARK = "/user:"
 
 
-@lru_cache(maxsize=4096)
 def _owner_of(tenant: str, issuer: str, subject: str) -> str:
     mark = hashlib.blake2b(digest_size=12)
     for part in (tenant, issuer, subject):

@@ -158,8 +158,18 @@ class HttpEdge:
                 requested = raw.get(b"access-control-request-headers", b"")
                 await send_empty(send, 204, self._guard.preflight(headers, requested))
                 return None
-        is_open = self._callers.authenticator is None and self._identify is None
-        return request if is_open or await self._authenticate(request, scope, path) else None
+        authenticator = self._callers.authenticator
+        if self._identify is None:
+            if authenticator is None:
+                return request
+            # At the path of an agent not every credential counts that is known.
+            if AGENT_EXTENSION not in (scope.get("extensions") or ()):
+                query = scope.get("query_string", b"")
+                known = authenticator.recall(headers, resource=path, query=query)
+                if known is not None:
+                    request.identity = known
+                    return request
+        return request if await self._authenticate(request, scope, path) else None
 
     @property
     def knows_agents(self) -> bool:
