@@ -20,7 +20,7 @@ from .audit import AuditLog, AuditOutcome, AuditRecord, now
 from .catalogue.items import PROMPTS, RESOURCES, TOOLS, ItemKind
 from .dispatch import CallTarget
 from .kit.calls.content import error_result
-from .limits import Limiter
+from .limits import Limiter, LimitExceededError
 from .pipeline import Handler, Stage
 from .policy.access import AccessPolicy, Decision
 from .policy.approvals import Approval, Approvals, ConfirmationError
@@ -122,7 +122,7 @@ class Guard:
         ending: AuditOutcome = "error"
         try:
             outcome = await self._answer(target, forward, inner, notes)
-            ending = "refused" if notes.refused else "tool_error" if outcome.is_error else "ok"
+            ending = notes.ending or ("tool_error" if outcome.is_error else "ok")
             return outcome
         except asyncio.CancelledError:
             ending = "cancelled"
@@ -171,6 +171,7 @@ class Guard:
             if decision.verb == "confirm":
                 agreed = await self._confirm(subject, decision, forward, notes)
                 if isinstance(agreed, Outcome):
+                    notes.is_asked = not notes.refused
                     return agreed
                 notes.approval, forward = agreed, agreed.forward
             if target.mount.upstream.runs_named_tools:
@@ -188,7 +189,11 @@ class Guard:
             notes.refused = True
             # A caller chooses the addresses of resources, so they get no counters of their own.
             tool = subject.own[:MAX_RECORDED_NAME] if subject.kind is TOOLS else ""
-            admission = await limiter.admit(principal, subject.server, tool, subject.reads)
+            try:
+                admission = await limiter.admit(principal, subject.server, tool, subject.reads)
+            except LimitExceededError as error:
+                notes.decision = Decision("deny", f"limit {error.limit}".rstrip())
+                raise
             notes.refused = False
             size, failed = 0, True
             try:
@@ -388,13 +393,19 @@ class Guard:
 class _Notes:
     """What the record needs to know of the way through the stage."""
 
-    __slots__ = ("approval", "decision", "refused", "subject")
+    __slots__ = ("approval", "decision", "is_asked", "refused", "subject")
 
     def __init__(self) -> None:
         self.subject: Subject | None = None
         self.decision = _ALLOWED
         self.approval: Approval | None = None
         self.refused = False
+        self.is_asked = False
+
+    @property
+    def ending(self) -> AuditOutcome | None:
+        """How a call ended that no server has answered."""
+        return "refused" if self.refused else "asked" if self.is_asked else None
 
 
 def _arguments(forward: Forward) -> dict[str, Any]:

@@ -8,7 +8,14 @@ import msgspec
 from tests.app.yard import at, yard
 from tests.policy.yard_servers import notes
 from tests.serving import serving
-from toolyard.config.callers import AccessConfig, AccessRule, AuditConfig, AuthConfig
+from toolyard.config.callers import (
+    AccessConfig,
+    AccessRule,
+    AuditConfig,
+    AuthConfig,
+    LimitRule,
+    LimitsConfig,
+)
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
@@ -41,3 +48,26 @@ async def test_meta_tools_names_that_lead_nowhere_and_refused_credentials(tmp_pa
     assert len(refused) == 1
     assert "nobodyhasthiskey" not in str(refused)
     assert refused[0]["client"] == "127.0.0.1"
+
+
+async def test_a_limit_is_named_and_a_question_is_no_call(tmp_path: Path) -> None:
+    tables = {
+        "audit": AuditConfig(url=f"file://{tmp_path}/audit"),
+        "access": AccessConfig(
+            default="allow", rules=(AccessRule(name="ask", confirm=("up/write_notes",), allow=("*",)),)
+        ),
+        "limits": LimitsConfig(
+            rules=(LimitRule(name="once", tools=("up/read_notes",), calls=1, window=3600),)
+        ),
+    }
+    async with serving(notes.asgi()) as up:
+        front = yard(at(f"http://127.0.0.1:{up.port}/mcp"), tables=tables, state=str(tmp_path))
+        async with front as place:
+            assert await place.says("mcp__up__read_notes")
+            assert (await place.call("mcp__up__read_notes")).status == 429
+            able = {"elicitation": {}}
+            asked = await place.call("mcp__up__write_notes", capabilities=able)
+            assert asked.result["resultType"] == "input_required"
+    found = [(one["tool"], one["outcome"], one.get("rule", "")) for one in records(tmp_path)]
+    assert ("read_notes", "refused", "limit once") in found
+    assert ("write_notes", "asked", "ask") in found

@@ -240,7 +240,7 @@ def _seconds(text: str) -> float:
 
 FACILITY = 13
 """Log audit, in RFC 5424."""
-SEVERITIES = {"ok": 6, "cancelled": 5, "tool_error": 5, "error": 4, "refused": 4}
+SEVERITIES = {"ok": 6, "asked": 6, "cancelled": 5, "tool_error": 5, "error": 4, "refused": 4}
 LOST = 3
 MAX_DATAGRAM = 60_000
 

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from ..telemetry.redaction import redact, redact_field
 from ..wire.text import clean
 
-AuditOutcome = Literal["ok", "tool_error", "error", "refused", "cancelled"]
+AuditOutcome = Literal["ok", "tool_error", "error", "refused", "asked", "cancelled"]
+"""`asked`: nothing was called yet; the user is asked, and the client comes back with the answer."""
 ArgumentMode = Literal["none", "digest", "redacted"]
 
 

@@ -30,7 +30,14 @@ T = TypeVar("T")
 DAMAGED = 1
 _AGO = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|w)")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-_STYLES = {"ok": "green", "tool_error": "yellow", "cancelled": "yellow", "error": "red", "refused": "red"}
+_STYLES = {
+    "ok": "green",
+    "asked": "green",
+    "tool_error": "yellow",
+    "cancelled": "yellow",
+    "error": "red",
+    "refused": "red",
+}
 _HEADINGS = ("time (UTC)", "user", "agent", "tool", "rule", "ms", "received", "sent", "outcome")
 
 
@@ -70,7 +77,7 @@ def _key_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--tool", metavar="NAME", default="", help="Only this tool, SERVER/TOOL or method.")
 @click.option(
     "--outcome",
-    type=click.Choice(["ok", "tool_error", "error", "refused", "cancelled"]),
+    type=click.Choice(["ok", "tool_error", "error", "refused", "asked", "cancelled"]),
     default=None,
     help="Only calls that ended like this.",
 )
