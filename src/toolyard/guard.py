@@ -269,7 +269,7 @@ class Guard:
     # The record
 
     async def note_answered(self, call: Call, name: str, failed: bool) -> None:
-        """Record a call that the gateway answered by itself: a meta tool, or a stored result."""
+        """Record a call of a meta tool that the gateway answered by itself."""
         if self.audit is None:
             return
         arguments = call.members().get("arguments")

@@ -84,7 +84,7 @@ class ViewContext:
         self._on_answered = on_answered
 
     async def note_answered(self, call: Call, name: str, failed: bool) -> None:
-        """The gateway answered a call by itself: a meta tool, or a stored result."""
+        """The gateway answered a call of a meta tool by itself."""
         if self._on_answered is not None:
             await self._on_answered(call, name, failed)
 

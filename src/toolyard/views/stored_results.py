@@ -30,10 +30,9 @@ READ_RESULT_HINT = (
 )
 _PARAMETERS = ("start", "length", "offset", "limit")
 
-STORED_RESULT = "stored_result"
 RESULT_TEMPLATE: dict[str, Any] = {
     "uriTemplate": f"{RESULT_URI}{{id}}{{?start,length,offset,limit}}",
-    "name": STORED_RESULT,
+    "name": "stored_result",
     "title": "A whole result",
     "description": "A result that was too big to be sent, or a range of it: of bytes, or of items or lines.",
 }

@@ -58,7 +58,6 @@ from .stored_results import (
     READ_RESULT,
     READ_RESULT_HINT,
     RESULT_TEMPLATE,
-    STORED_RESULT,
 )
 from .subscriptions import MAX_SUBSCRIPTIONS, Subscriptions
 
@@ -290,9 +289,7 @@ class View(ABC):
     async def _read_resource(self, call: Call) -> Any:
         stored = self.context.stored
         if stored is not None and stored.is_result_uri(decode_params(call.params, UriParams).uri):
-            contents = await stored.read(call)
-            await self.context.note_answered(call, STORED_RESULT, False)
-            return contents
+            return await stored.read(call)
         return await self._forwarder.read_resource(call)
 
     # State of legacy sessions
