@@ -90,11 +90,11 @@ async def test_a_store_that_is_gone(unavailable: str, tmp_path: Path) -> None:
 async def test_a_call_that_waits_for_a_person_ends_without_the_store_too(tmp_path: Path) -> None:
     need("redis")
     with RedisServer() as redis:
-        async with outage(tmp_path, redis, "closed", 8) as gateway:
+        async with outage(tmp_path, redis, "closed", 20) as gateway:
             waiting = asyncio.create_task(gateway.talk(gateway.known).call("mcp__demo__add", a=1, b=2))
             await until(_has_approvals(gateway))
             await asyncio.to_thread(redis.stop)
-            assert "nobody did within 8 s" in text_of(await waiting)
+            assert "nobody did within 20 s" in text_of(await waiting)
             await asyncio.to_thread(redis.start)
             await until(_no_approvals(gateway))  # it is not offered to anybody any more
 
