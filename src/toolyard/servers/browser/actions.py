@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from ...egress import UnfitAddressError, web_address
 from ...kit import ToolError
 from .page import Outliner, Tab
-from .proxy import UnfitAddressError, web_address
 from .results import one_line
 from .session import BrowserSession, PageStuckError
 from .settings import Settings

@@ -14,8 +14,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from ...egress import AddressRules, EgressProxy
 from ...kit import Context, ToolError
-from .proxy import AddressRules, EgressProxy
 from .session import BrowserSession
 from .settings import Settings
 from .storage import BrowserOwner, DownloadFolder, StateVault, StorageState

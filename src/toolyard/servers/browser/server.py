@@ -3,10 +3,10 @@
 from urllib.parse import unquote
 
 from ..._version import __version__
+from ...egress import AddressRules
 from ...kit import BlobContents, Context, Server, ToolError
 from ...kit.loader import SettingsError, require_extra
 from .pool import BrowserPool, owner_of
-from .proxy import AddressRules
 from .recipes import RecipeError, recipes_of
 from .settings import Settings
 from .texts import texts_of

@@ -11,10 +11,10 @@ from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
+from ...egress import ConnectionFailure, EgressProxy
 from ...kit import ToolError
 from ...kit.prompt_injection import is_suspect
 from .page import Tab
-from .proxy import ConnectionFailure, EgressProxy
 from .results import DownloadedFile, FrameInfo, NoticeKind, PageInfo, PageNotice, PageView, address, one_line
 from .settings import Settings
 from .storage import BrowserOwner, DownloadFolder, StateVault, StorageState, merged

@@ -1,7 +1,7 @@
-"""The egress proxy that every connection of a session's pages passes, and the rules for addresses.
+"""Connections to the web on behalf of a caller: which addresses are allowed, and a proxy that enforces it.
 
 Resolves a name once, checks every address found, and connects to the address that was checked, so that DNS
-rebinding gains nothing.
+rebinding gains nothing. Programs that make their own connections (Chromium, yt-dlp) are given the proxy.
 """
 
 import asyncio

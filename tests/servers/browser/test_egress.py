@@ -7,7 +7,7 @@ import ipaddress
 import pytest
 
 from tests.servers.browser.site import Site
-from toolyard.servers.browser.proxy import AddressRules, EgressProxy, pattern_of
+from toolyard.egress import AddressRules, EgressProxy, pattern_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
