@@ -4,6 +4,8 @@ from ..._version import __version__
 from ...kit import Server
 from ...workspace import Workspaces
 from .files import add_file_tools
+from .research import add_research_tools
+from .resources import add_file_resources
 from .settings import Settings
 from .texts import message
 
@@ -21,4 +23,6 @@ def build(settings: Settings) -> Server:
     )
     workspaces = Workspaces(settings.workspace, shared=settings.shared, limits=settings.limits)
     add_file_tools(server, workspaces, settings)
+    add_research_tools(server, workspaces, settings)
+    add_file_resources(server, workspaces, settings)
     return server

@@ -26,6 +26,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Maximum size of a file that is written."""
     read_bytes: Size = 200_000
     """How much of a file is read at once; the rest is read on from there."""
+    resource_bytes: Annotated[int, Meta(ge=1000, le=64 * 1024**2)] = 4 * 1024**2
+    """Maximum size of a file that is sent as a resource at once; a larger one is read by ranges."""
     image_bytes: Size = 4_000_000
     """Maximum size of a picture that is shown; a larger one is only described."""
     list_limit: Count = 1_000
