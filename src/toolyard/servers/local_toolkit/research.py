@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec import Meta, Struct
 
-from ...kit import Context, Server, ToolResult
+from ...kit import Context, Server, ToolResult, prompt_injection
 from ...kit.localization import Locale, add_localized_tool
 from ...kit.schema.annotations import schema_name
 from ...kit.schema.validation import schema_of
@@ -73,6 +73,10 @@ class ResearchBatch(Struct, kw_only=True):
     errors: list[ResearchProblem]
     total_words: int
     word_limit: int
+    suspect: Annotated[
+        int,
+        Meta(description="How many parts look like instructions to a model; each is shown as ⟦suspect: …⟧"),
+    ]
     content: str
 
 
@@ -151,7 +155,7 @@ class ResearchTools:
         read: list[ResearchFile] = []
         problems: list[ResearchProblem] = []
         parts: list[str] = []
-        total = 0
+        total = suspect = 0
         waiting = list(dict.fromkeys(paths))
         while waiting:
             path = waiting[0]
@@ -170,13 +174,17 @@ class ResearchTools:
             shown = _first_words(text, MAX_WORDS) if is_cut else text
             kind = "research_cut" if is_cut else "research_file"
             head = message(self._locale, kind, path=path, words=words, limit=MAX_WORDS)
-            parts.append(f"{head}\n\n{shown.strip()}")
+            # Pages of strangers: what speaks to the model is marked as such.
+            suspect += prompt_injection.count_suspect(shown)
+            parts.append(f"{head}\n\n{prompt_injection.marked(shown.strip())}")
             total += min(words, MAX_WORDS)
         report = [message(self._locale, "research_read", count=len(read), words=total, limit=MAX_WORDS)]
         if waiting:
             report.append(
                 message(self._locale, "research_left", count=len(waiting), paths=", ".join(waiting))
             )
+        if suspect:
+            report.append(message(self._locale, "suspect", count=suspect))
         report += [f"- {problem.error}" for problem in problems]
         return ResearchBatch(
             files_read=read,
@@ -184,6 +192,7 @@ class ResearchTools:
             errors=problems,
             total_words=total,
             word_limit=MAX_WORDS,
+            suspect=suspect,
             content="\n\n".join(["\n".join(report), *parts]),
         )
 
@@ -392,13 +401,10 @@ def _markdown(summary: ResearchSummary, locale: Locale) -> str:
     ]
     if summary.files:
         lines += ["", message(locale, "summary_head"), "|---|---|---|---:|---|"]
-        lines += [
-            f"| {_cell(one.title)} | {_cell(one.source)} | {_cell(one.date)} | {one.words} | "
-            "{_cell(one.path)} |"
-            for one in summary.files
-        ]
+        rows = [(one.title, one.source, one.date, str(one.words), one.path) for one in summary.files]
+        lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     if summary.batches:
-        lines += ["", message(locale, "summary_batches", count=len(summary.batches)), ""]
+        lines += ["", message(locale, "summary_batches"), ""]
         lines += [f"{number}. {', '.join(batch)}" for number, batch in enumerate(summary.batches, 1)]
     if summary.not_crawled:
         lines += ["", message(locale, "summary_missing", count=len(summary.not_crawled)), ""]
@@ -431,4 +437,5 @@ def add_research_tools(server: Server, workspaces: Workspaces, settings: Setting
             destructive=not read_only,  # an existing file is replaced
             idempotent=True,
             open_world=False,
+            bounded=read_only,
         )
