@@ -336,7 +336,7 @@ class BubblewrapBox(Box):
         for path in ("/tmp", "/dev/shm"):
             bound += ["--perms", "1777", "--size", size, "--tmpfs", path]
         if self._proxy is not None:
-            bound += ["--bind", str(self._proxy), PROXY_SOCKET]
+            bound += ["--bind-try", str(self._proxy), PROXY_SOCKET]
         return [
             *bound,
             *("--proc", "/proc"),

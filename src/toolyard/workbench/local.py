@@ -265,6 +265,8 @@ class LocalWorkbenches:
     async def _take_warm(self, base: Path) -> BoxProcess:
         if self._proxy is not None and not self._proxy_is_open:
             await self._proxy[0].open_at(self._proxy[1])
+            if self.box.uid is not None:
+                os.chown(self._proxy[1], self.box.uid, self.box.uid)
             self._proxy_is_open = True
         warm = next((one for one in self._warm if one[0] == base), None)
         if warm is None:

@@ -115,9 +115,9 @@ class Tools:
             value = self.call(tool_slug, arguments or {})
         except ToolCallError as error:
             return {}, str(error)
-        result = (
-            cast(dict[str, Any], value) if isinstance(value, dict) and "data" in value else {"data": value}
-        )
+        result: dict[str, Any] = {"data": value}
+        if isinstance(value, dict) and "data" in value:
+            result = cast(dict[str, Any], value)
         return {"successful": True, "error": None, **result}, None
 
 
