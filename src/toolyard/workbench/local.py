@@ -12,6 +12,7 @@ import re
 import secrets
 import shutil
 import time
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -69,6 +70,9 @@ class LocalLimits(Struct, frozen=True, kw_only=True):
     warm: int = 1
     """Boxes that are kept ready."""
 
+
+_running: ContextVar[frozenset[str]] = ContextVar("running", default=frozenset())
+"""The sessions whose code led to this call: code that calls a tool that runs code."""
 
 Owner = tuple[str, str]
 """A principal and one of its conversations."""
@@ -150,6 +154,8 @@ class LocalWorkbenches:
         """The caller's session, locked, and whether it is new."""
         while True:
             session, is_new = await self._get_or_open(caller, name)
+            if session.id in _running.get():
+                raise WorkbenchError("busy", f"session {session.id!r} waits for this call", session.id)
             await session.lock.acquire()
             if not session.process.is_over:
                 return session, is_new
@@ -398,6 +404,7 @@ class LocalWorkbench:
         if len(code.encode(errors="surrogatepass")) > MAX_CODE or "\0" in code:
             raise WorkbenchError("invalid", f"code may have at most {MAX_CODE} bytes, and no null character")
         held, is_new = await self._benches.session(self._caller, session)
+        running = _running.set(_running.get() | {held.id})
         try:
             held.cells += 1
             before = await asyncio.to_thread(held.folder.prepare)
@@ -413,6 +420,7 @@ class LocalWorkbench:
             after = await asyncio.to_thread(held.folder.measure)
             return held, is_new, outcome, after.changed_since(before)
         finally:
+            _running.reset(running)
             self._benches.drop_if_over(held)
             held.lock.release()
 

@@ -24,6 +24,7 @@ ErrorCode = Literal[
     "full",  # no space left
     "no_session",  # unknown, ended, or another caller's
     "too_many",  # sessions, and all of them are busy
+    "busy",  # the session runs the very code that asks
     "unavailable",  # the workbench cannot be reached or started
     "invalid",  # the vendor or the box answered something unexpected
 ]

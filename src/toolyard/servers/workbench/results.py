@@ -1,4 +1,4 @@
-"""The results, in Composio's shapes: `data`, `error`, `successful`, with a few fields of our own in `data`."""
+"""The results, in Composio's shapes: `data`, `error`, `successful`, with fields of our own in `data`."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class TableShown(Struct, frozen=True):
     """Rows of the whole table."""
 
 
-class CellData(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CellData(Struct, frozen=True, kw_only=True):
     stdout: str = ""
     stderr: str = ""
     results: str = ""
@@ -43,7 +43,7 @@ class CellData(Struct, frozen=True, kw_only=True, omit_defaults=True):
     box: str = ""
 
 
-class BashData(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BashData(Struct, frozen=True, kw_only=True):
     stdout: str = ""
     stderr: str = ""
     stdoutLines: list[str] = []

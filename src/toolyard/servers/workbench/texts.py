@@ -51,6 +51,7 @@ class WorkbenchTexts(Struct, frozen=True, kw_only=True):
     full: str
     no_session: str
     too_many: str
+    busy: str
     unavailable: str
     invalid: str
 
@@ -119,6 +120,7 @@ _ENGLISH = WorkbenchTexts(
     full="No room for {subject!r}: {why}",
     no_session="{why}. Use letters, digits and _ . : - for a session_id.",
     too_many="Too many sessions are running code; try again in a while. ({why})",
+    busy="Session {subject!r} is running the code that asks for it. Name another session_id.",
     unavailable="The workbench is not available: {why}.",
     invalid="{why}.",
 )
@@ -183,6 +185,7 @@ _PORTUGUESE = WorkbenchTexts(
     full="Não há espaço para {subject!r}: {why}",
     no_session="{why}. Use letras, dígitos e _ . : - em session_id.",
     too_many="Há sessões demais executando código; tente daqui a pouco. ({why})",
+    busy="A sessão {subject!r} está executando o código que a pede. Use outro session_id.",
     unavailable="A bancada não está disponível: {why}.",
     invalid="{why}.",
 )

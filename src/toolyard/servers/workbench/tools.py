@@ -1,4 +1,4 @@
-"""The tools: from arguments to the workbench, and from its results to Composio's replies with a readable text."""
+"""The tools: from arguments to the workbench, and from its results to replies with a readable text."""
 
 import base64
 import binascii
@@ -71,14 +71,13 @@ class WorkbenchTools:
 
     def add_to(self, server: Server) -> None:
         # Read-only, destructive, idempotent, open world.
-        runs = (False, True, False, self._settings.network or self._settings.tools)
-        self._add(server, self.remote_workbench, WORKBENCH, CellReply, runs)
-        self._add(server, self.remote_bash, BASH, BashReply, (False, True, False, self._settings.network))
+        cells = (False, True, False, self._settings.network or self._settings.tools)
+        commands = (False, True, False, self._settings.network)
+        self._add(server, self.remote_workbench, WORKBENCH, CellReply, cells)
+        self._add(server, self.remote_bash, BASH, BashReply, commands)
         self._add(server, self.create_sandbox, CREATE, SandboxReply, (False, False, False, False))
-        self._add(server, self.execute_code, EXECUTE, ExecutedReply, runs)
-        self._add(
-            server, self.run_terminal, TERMINAL, TerminalReply, (False, True, False, self._settings.network)
-        )
+        self._add(server, self.execute_code, EXECUTE, ExecutedReply, cells)
+        self._add(server, self.run_terminal, TERMINAL, TerminalReply, commands)
         self._add(server, self.get_file, GET_FILE, ReadReply, (True, False, True, False))
         self._add(server, self.upload_file, UPLOAD, WrittenReply, (False, True, True, False))
         self._add(server, self.write_file, WRITE, WrittenReply, (False, True, True, False))
@@ -91,6 +90,7 @@ class WorkbenchTools:
         reply: type,
         hints: tuple[bool, bool, bool, bool],
     ) -> None:
+        is_long = function in (self.remote_workbench, self.execute_code)
         names = [texts[0].name]
         if texts[0].name.startswith("REMOTE_"):
             names.append(f"COMPOSIO_{texts[0].name}")
@@ -109,9 +109,7 @@ class WorkbenchTools:
                 idempotent=hints[2],
                 open_world=hints[3],
                 bounded=True,
-                long=Long(detach="by_hand")
-                if function in (self.remote_workbench, self.execute_code)
-                else False,
+                long=Long(detach="by_hand") if is_long else False,
             )
             if name != names[0]:
                 server.tools[name].listed = False
@@ -178,9 +176,8 @@ class WorkbenchTools:
             box=bench.box.name,
         )
         reply = BashReply(data=data, error=error, successful=error is None)
-        return ToolResult(
-            content=[self._bash_text(result, error)], structured=reply, is_error=error is not None
-        )
+        text = self._bash_text(result, error)
+        return ToolResult(content=[text], structured=reply, is_error=error is not None)
 
     # The code interpreter
 
@@ -244,9 +241,8 @@ class WorkbenchTools:
             sandbox_id=result.session_id,
         )
         reply = TerminalReply(data=data, error=error, successful=error is None)
-        return ToolResult(
-            content=[self._bash_text(result, error)], structured=reply, is_error=error is not None
-        )
+        text = self._bash_text(result, error)
+        return ToolResult(content=[text], structured=reply, is_error=error is not None)
 
     # Files
 
@@ -263,10 +259,8 @@ class WorkbenchTools:
         except UnicodeDecodeError:
             content, encoding = base64.b64encode(data).decode("ascii"), "base64"
         reply = ReadReply(data=ReadData(file=file, content=content, encoding=encoding))
-        shown = (
-            content if encoding == "utf-8" else self._texts.binary.format(file.name, file.size, file.mimetype)
-        )
-        return ToolResult(content=[shown], structured=reply)
+        binary = self._texts.binary.format(file.name, file.size, file.mimetype)
+        return ToolResult(content=[content if encoding == "utf-8" else binary], structured=reply)
 
     async def read(self, ctx: Context, path: str, session: str | None = None) -> tuple[bytes, FileInfo]:
         into = io.BytesIO()
@@ -384,9 +378,8 @@ class WorkbenchTools:
             more = table.total - len(table.rows)
             parts.append(markdown(table) + (f"\n{texts.more_rows.format(more)}" if more > 0 else ""))
         parts += [result.value] if result.value and not result.tables and not result.images else []
-        parts += [
-            texts.files.format(", ".join(f"{file.path} ({file.size})" for file in result.files))
-        ] * bool(result.files)
+        files = ", ".join(f"{file.path} ({file.size})" for file in result.files)
+        parts += [texts.files.format(files)] if files else []
         parts += [texts.all_output.format(path) for path in (result.stdout_file, result.stderr_file) if path]
         parts += [texts.images.format(len(result.images))] if result.images else []
         parts += [error] if error else []

@@ -36,6 +36,8 @@ _SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 class ToolCallError(Exception):
     """A tool failed, or may not be used."""
 
+    __module__ = "builtins"  # so that tracebacks name it as code knows it
+
 
 class Channel:
     """Messages to and from the gateway, over a socket that was open from the start."""
@@ -319,11 +321,9 @@ class Cells:
 
 def _explained(error: BaseException) -> str:
     """The traceback without our own frames."""
-    frames = error.__traceback__
-    while frames is not None and not frames.tb_frame.f_code.co_filename.startswith("<cell "):
-        frames = frames.tb_next
-    lines = traceback.format_exception(type(error), error, frames, limit=-MOST_FRAMES)
-    return "".join(lines).rstrip()
+    told = traceback.TracebackException.from_exception(error, limit=-MOST_FRAMES)
+    told.stack[:] = [frame for frame in told.stack if frame.filename != __file__]
+    return "".join(told.format()).rstrip()
 
 
 def _flush() -> None:
