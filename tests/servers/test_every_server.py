@@ -21,7 +21,16 @@ from toolyard.kit.loader import load
 NAMES = [name for name in BUNDLED if name not in ("demo", "rest")]
 """`rest` has the tools of the table that it is given, and none without one."""
 HINTS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
-COUNTS = {"sql": 1, "schema": 2, "memory": 6, "sessions": 3, "render": 3, "browser": 10, "tiflux": 114}
+COUNTS = {
+    "sql": 1,
+    "schema": 2,
+    "memory": 6,
+    "sessions": 3,
+    "render": 3,
+    "browser": 10,
+    "workbench": 8,
+    "tiflux": 114,
+}
 """Tools of the seed that each has at least; the browser's two others are recipes of an example."""
 RESULT_TYPES: dict[str, list[str]] = {
     "sql": ["Answer"],
@@ -73,6 +82,26 @@ RESULT_TYPES: dict[str, list[str]] = {
         "Reading",
         "Shot",
         "View",
+    ],
+    "workbench": [
+        "BashData",
+        "BashReply",
+        "CellData",
+        "CellReply",
+        "ExecutedData",
+        "ExecutedReply",
+        "FileInfo",
+        "FileMade",
+        "ReadData",
+        "ReadReply",
+        "SandboxData",
+        "SandboxReply",
+        "SessionInfo",
+        "TableShown",
+        "TerminalData",
+        "TerminalReply",
+        "WrittenData",
+        "WrittenReply",
     ],
     "tiflux": [],
 }
