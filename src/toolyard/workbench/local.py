@@ -150,6 +150,10 @@ class LocalWorkbenches:
         """Of all sessions, not of boxes that are kept ready."""
         return [pid for session in self._sessions.values() for pid in session.process.processes()]
 
+    async def ready(self) -> None:
+        """Waits until the boxes that are kept ready have started."""
+        await asyncio.gather(*(starting for _, starting in self._warm), return_exceptions=True)
+
     # Sessions
 
     def find(self, caller: Caller, id: str) -> _Session | None:
