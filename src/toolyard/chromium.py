@@ -94,9 +94,7 @@ class Chromium:
         proxy = EgressProxy(rules, max_bytes, resolve)
         address = await proxy.open()
         try:
-            context = await browser.new_context(
-                proxy={"server": address, "bypass": "<-loopback>"}, **options
-            )
+            context = await browser.new_context(proxy={"server": address, "bypass": "<-loopback>"}, **options)
         except BaseException:
             await proxy.close()
             raise
