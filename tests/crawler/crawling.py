@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.crawler.web import Web
 from toolyard.chromium import Chromium
-from toolyard.crawler import Crawler, CrawlFailure, CrawlLimits, CrawlRequest, CrawlSummary, CrawledPage
+from toolyard.crawler import CrawledPage, Crawler, CrawlFailure, CrawlLimits, CrawlRequest, CrawlSummary
 from toolyard.egress import AddressRules, Resolve
 
 
@@ -21,7 +21,14 @@ class Crawls:
         **limits: Any,
     ) -> None:
         allowed = (f"127.0.0.1:{web.port}", f"*.example:{web.port}") if allow is None else allow
-        given = {"delay": 0.0, "backoff": 0.01, "page_timeout": 20.0, "concurrency": 32, "per_host": 8, **limits}
+        given = {
+            "delay": 0.0,
+            "backoff": 0.01,
+            "page_timeout": 20.0,
+            "concurrency": 32,
+            "per_host": 8,
+            **limits,
+        }
         self.crawler = Crawler(
             AddressRules(allowed),
             CrawlLimits(**given),

@@ -109,7 +109,11 @@ async def test_a_redirect_to_a_private_address_is_refused(web: Web, crawls: Make
 
 @pytest.mark.parametrize(
     ("target", "code"),
-    [("file:///etc/passwd", "scheme"), ("http://u:p@a.example/", "credentials"), ("http://a_b:xx/", "address")],
+    [
+        ("file:///etc/passwd", "scheme"),
+        ("http://u:p@a.example/", "credentials"),
+        ("http://a_b:xx/", "address"),
+    ],
 )
 async def test_a_redirect_is_checked_like_an_address(web: Web, crawls: Make, target: str, code: str):
     assert (await crawls().failure(web.url(f"/to?url={target}"))).code == code
@@ -138,7 +142,9 @@ async def test_a_redirect_that_only_sets_a_cookie_is_no_loop_and_the_cookie_stay
         seen.append(request.headers.get("Cookie", ""))
         if "door=open" in request.headers.get("Cookie", ""):
             return http.Response(text=article("Inside"), content_type="text/html")
-        return http.Response(status=302, headers={"Location": request.path, "Set-Cookie": "door=open; Path=/"})
+        return http.Response(
+            status=302, headers={"Location": request.path, "Set-Cookie": "door=open; Path=/"}
+        )
 
     web.pages |= {"/one": guarded, "/two": guarded}
     crawl = crawls()
@@ -162,7 +168,9 @@ async def test_a_small_body_that_becomes_huge_is_stopped(web: Web, crawls: Make,
 
 @pytest.mark.parametrize(("coding", "code"), [("gzip", "compression"), ("br", "compression"), ("zstd", "compression"), ("rot13", "compression"), ("gzip, " * 9 + "gzip", "compression")])  # fmt: skip
 async def test_broken_and_unknown_compression_is_named(web: Web, crawls: Make, coding: str, code: str):
-    web.pages["/x"] = http.Response(body=b"not compressed", headers={"Content-Type": HTML, "Content-Encoding": coding})
+    web.pages["/x"] = http.Response(
+        body=b"not compressed", headers={"Content-Type": HTML, "Content-Encoding": coding}
+    )
     assert (await crawls().failure(web.url("/x"))).code == code
 
 
@@ -201,7 +209,9 @@ async def test_failures_that_may_pass_are_tried_again(web: Web, crawls: Make):
         return http.Response(text=article("At last"), content_type="text/html")
 
     web.pages |= {"/weak": weak, "/dropped": dropped, "/dead": http.Response(status=500)}
-    summary = await crawls(retries=2)(web.url("/weak"), web.url("/dropped"), web.url("/dead"), web.url("/none"))
+    summary = await crawls(retries=2)(
+        web.url("/weak"), web.url("/dropped"), web.url("/dead"), web.url("/none")
+    )
     assert summary.successful == 2
     assert {one.detail for one in summary.failures} == {"500", "404"}
     assert (web.hits["/weak"], web.hits["/dropped"], web.hits["/dead"], web.hits["/none"]) == (3, 3, 3, 1)

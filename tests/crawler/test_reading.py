@@ -75,7 +75,12 @@ async def test_what_a_page_says_about_itself_is_read(web: Web, crawls: Make):
         ("é ü".encode("utf-16"), "", "utf-16-le"),
         ("Привет, мир".encode("koi8-r"), "koi8-r", "koi8-r"),
         (b'<meta charset="windows-1251">' + "Привет".encode("cp1251"), "", "cp1251"),
-        (b'<meta http-equiv="Content-Type" content="text/html; charset=Shift_JIS">' + "日本".encode("cp932"), "", "cp932"),
+        (
+            b'<meta http-equiv="Content-Type" content="text/html; charset=Shift_JIS">'
+            + "日本".encode("cp932"),
+            "",
+            "cp932",
+        ),
         (b'<?xml version="1.0" encoding="ISO-8859-1"?><html>' + "é".encode("latin-1"), "", "cp1252"),
         ("“quoted”".encode("cp1252"), "iso-8859-1", "cp1252"),
         ("é ü ç".encode(), "iso-8859-7-broken", "utf-8"),
@@ -138,7 +143,10 @@ async def test_other_types_than_html_are_read(web: Web, crawls: Make):
     assert '"rows": [' in found["/data"].markdown
     rss = found["/rss"]
     assert (rss.title, rss.language, rss.description) == ("Bridge news", "en", "All about bridges")
-    assert "## It opens\n\n2026-03-03 · https://a.example/opens\n\nThe bridge **opens** on Monday." in rss.markdown
+    assert (
+        "## It opens\n\n2026-03-03 · https://a.example/opens\n\nThe bridge **opens** on Monday."
+        in rss.markdown
+    )
     assert list(rss.links) == ["https://a.example/opens", "https://a.example/closes"]
     assert "A ponte abriu." in found["/atom"].markdown
 
@@ -195,7 +203,9 @@ async def test_a_page_in_front_of_the_page_is_called_by_name(web: Web, crawls: M
 
 
 async def test_a_redirect_to_a_login_page_is_a_login(web: Web, crawls: Make):
-    web.pages["/account/login"] = _page("Welcome", "<p>Hello there, please give your name and your secret.</p>")
+    web.pages["/account/login"] = _page(
+        "Welcome", "<p>Hello there, please give your name and your secret.</p>"
+    )
     assert (await crawls().failure(web.url("/to?url=/account/login"))).code == "login"
 
 
@@ -241,5 +251,7 @@ async def test_entities_of_a_feed_grow_nothing_and_read_no_files(web: Web, crawl
 def test_markdown_of_marks_inside_words_stays_readable():
     from lxml import html
 
-    tree = html.fromstring("<div><p>a <b> bold </b>b<i>x</i>c<br>next</p><pre>one\n  two</pre><blockquote>q</blockquote></div>")
+    tree = html.fromstring(
+        "<div><p>a <b> bold </b>b<i>x</i>c<br>next</p><pre>one\n  two</pre><blockquote>q</blockquote></div>"
+    )
     assert MarkdownWriter().write(tree) == "a **bold** b*x*c\nnext\n\n```\none\n  two\n```\n\n> q"

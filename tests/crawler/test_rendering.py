@@ -42,7 +42,9 @@ async def test_a_page_made_by_scripts_is_read_after_they_ran(web: Web, crawls: M
 @needs("chromium")
 async def test_the_browser_too_reaches_only_what_is_allowed(web: Web, crawls: Make):
     async with Web().open() as inside:
-        inside.pages["/secret"] = http.Response(text="the secret", headers={"Access-Control-Allow-Origin": "*"})
+        inside.pages["/secret"] = http.Response(
+            text="the secret", headers={"Access-Control-Allow-Origin": "*"}
+        )
         web.pages["/spy"] = SHELL.replace("/api/text", inside.url("/secret"))
         web.pages["/jump"] = f"""<html><body><div id="root"></div><script>
 location.href = "{inside.url("/secret")}";</script></body></html>"""
@@ -82,7 +84,9 @@ for (let n = 0; n < 20; n++) window.open("/app"); alert("hello"); confirm("sure?
 
 async def test_without_a_browser_the_error_says_that_scripts_are_needed(web: Web, crawls: Make):
     _with_shell(web)
-    web.pages["/some"] = SHELL.replace('<div id="root">', f"<p>{Prose('en', 1).paragraph(1)}</p><div id='root'>")
+    web.pages["/some"] = SHELL.replace(
+        '<div id="root">', f"<p>{Prose('en', 1).paragraph(1)}</p><div id='root'>"
+    )
     crawl = crawls(chromium="/nowhere/chromium", page_timeout=10.0)
     failure = await crawl.failure(web.url("/app"))
     assert failure.code == "javascript"

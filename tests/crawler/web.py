@@ -110,7 +110,9 @@ class Web:
         for seed in seeds:
             for page in known_pages(seed=seed):
                 self.known[f"/known/{page.name}"] = page
-        return {self.url(path, f"site{n % 9}.example"): page for n, (path, page) in enumerate(self.known.items())}
+        return {
+            self.url(path, f"site{n % 9}.example"): page for n, (path, page) in enumerate(self.known.items())
+        }
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         async with asyncio.timeout(60):
@@ -154,7 +156,11 @@ class Web:
                 "loop": self._loop,
                 "count": self._count,
             }.get(path.split("/")[1])
-            return await special(request) if special is not None else web.Response(status=404, text="nothing here")
+            return (
+                await special(request)
+                if special is not None
+                else web.Response(status=404, text="nothing here")
+            )
         if isinstance(found, str):
             return web.Response(body=found.encode(), headers={"Content-Type": HTML})
         if isinstance(found, bytes):
@@ -169,11 +175,16 @@ class Web:
         declared = declared.replace('<meta charset="utf-8"/>', f'<meta charset="{encoding}"/>')
         by_header = number % 4 < 2 or "charset=" not in declared
         kind = f"text/html; charset={encoding}" if by_header else "text/html"
-        return web.Response(body=declared.encode(encoding, "xmlcharrefreplace"), headers={"Content-Type": kind})
+        return web.Response(
+            body=declared.encode(encoding, "xmlcharrefreplace"), headers={"Content-Type": kind}
+        )
 
     async def _compressed(self, request: web.Request) -> web.Response:
         name, compress = CODINGS[request.path.split("/")[2]]
-        return web.Response(body=compress(article("Compressed").encode()), headers={"Content-Type": HTML, "Content-Encoding": name})
+        return web.Response(
+            body=compress(article("Compressed").encode()),
+            headers={"Content-Type": HTML, "Content-Encoding": name},
+        )
 
     async def _bomb(self, request: web.Request) -> web.Response:
         name, compress = CODINGS[request.path.split("/")[2]]

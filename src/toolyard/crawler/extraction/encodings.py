@@ -154,4 +154,10 @@ _FREQUENT = {
     "gb2312": _is_frequent_simplified,
     "big5": _is_frequent_traditional,
 }
-_CODECS = {"shift_jis": "cp932", "euc_jp": "euc_jp", "euc_kr": "cp949", "gb2312": "gb18030", "big5": "big5hkscs"}
+_CODECS = {
+    "shift_jis": "cp932",
+    "euc_jp": "euc_jp",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
+    "big5": "big5hkscs",
+}

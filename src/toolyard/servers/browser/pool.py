@@ -22,6 +22,7 @@ from .texts import BrowserTexts
 
 logger = logging.getLogger("toolyard.servers.browser")
 
+
 class BrowserPool:
     def __init__(self, settings: Settings, rules: AddressRules, texts: BrowserTexts) -> None:
         self._settings = settings

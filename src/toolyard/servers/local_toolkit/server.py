@@ -3,6 +3,7 @@
 from ..._version import __version__
 from ...kit import Server
 from ...workspace import Workspaces
+from .crawling import add_crawl_tool
 from .files import add_file_tools
 from .settings import Settings
 from .texts import message
@@ -21,4 +22,5 @@ def build(settings: Settings) -> Server:
     )
     workspaces = Workspaces(settings.workspace, shared=settings.shared, limits=settings.limits)
     add_file_tools(server, workspaces, settings)
+    add_crawl_tool(server, workspaces, settings)
     return server
