@@ -1,4 +1,4 @@
-"""A Chromium process that reaches the web only through a guarding proxy, for the browser server and the crawler.
+"""A Chromium process that reaches the web only through a guarding proxy, for browser server and crawler.
 
 Finds the program, starts it on first use, again after a crash, and ends it. Every context gets a proxy of its
 own; a request outside any context goes nowhere. Needs the package `playwright`. Decides nothing about pages.

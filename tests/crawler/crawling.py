@@ -5,7 +5,8 @@ from typing import Any
 
 from tests.crawler.web import Web
 from toolyard.chromium import Chromium
-from toolyard.crawler import CrawledPage, Crawler, CrawlFailure, CrawlLimits, CrawlRequest, CrawlSummary
+from toolyard.crawler.crawler import Crawler, CrawlLimits, CrawlRequest
+from toolyard.crawler.outcomes import CrawledPage, CrawlFailure, CrawlSummary
 from toolyard.egress import AddressRules, Resolve
 
 

@@ -116,7 +116,7 @@ class Web:
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         async with asyncio.timeout(60):
-            while not is_so():
+            while not is_so():  # noqa: ASYNC110 (any condition)
                 await asyncio.sleep(0.01)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:

@@ -1,7 +1,7 @@
 """Responses on disk, so that a page is not fetched again while it is the same. A folder for each owner.
 
-As RFC 9111 says, for the part that a crawler meets: fresh responses are used as they are, others are validated
-with their ETag or Last-Modified. Owners never share, because a fast answer tells who has read a page before.
+As RFC 9111 says, for the part that a crawler meets: fresh responses are used as they are, others are
+validated with their ETag or Last-Modified. Owners never share, because a fast answer tells what others read.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Fetches many pages at once and reads their main content; the outcomes go to whoever asked, page by page.
 
-Follows one address from text to outcome: check, robots.txt, turn at its host, cache, request, redirects, retries,
-reading in a worker, and the browser for pages that scripts make. Writes no files and makes no sentences.
+Follows one address from text to outcome: check, robots.txt, turn at its host, cache, request, redirects,
+retries, reading in a worker, and the browser for pages that scripts make. Writes no files.
 """
 
 import asyncio
@@ -378,7 +378,7 @@ class _Crawl:
         finally:
             for task in [*tasks, stopping]:
                 task.cancel()
-            await asyncio.gather(*tasks, stopping, return_exceptions=True)
+            await asyncio.wait([*tasks, stopping])
 
     async def _one(self, url: str, ended: set[str]) -> None:
         request = self._request

@@ -6,6 +6,7 @@ them one after the other.
 
 import sys
 import zlib
+from importlib import import_module
 from typing import Any, Protocol
 
 ACCEPTED = "gzip, deflate, br, zstd"
@@ -85,7 +86,7 @@ class _Zlib:
 
 class _Brotli:
     def __init__(self) -> None:
-        import brotli  # 2 ms
+        brotli: Any = import_module("brotli")  # 2 ms; untyped
 
         self._engine: Any = brotli.Decompressor()
         self._error: type[Exception] = brotli.error
@@ -106,11 +107,8 @@ class _Brotli:
 
 class _Zstandard:
     def __init__(self) -> None:
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd  # 5 ms
-        self._module: Any = zstd
+        name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+        self._module: Any = import_module(name)  # 5 ms
         self._engine = self._fresh()
 
     def _fresh(self) -> Any:

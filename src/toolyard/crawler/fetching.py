@@ -1,7 +1,7 @@
 """One HTTP GET on behalf of a caller: checked addresses, limits on time and size, compressed bodies.
 
-Connects only to addresses that the rules allow: names are resolved once, checked, and the checked address is the
-one connected to, so that DNS rebinding gains nothing. Follows no redirect and repeats nothing; `crawler` does.
+Connects only to addresses that the rules allow: names are resolved once, checked, and the checked address is
+the one connected to, so that DNS rebinding gains nothing. Follows no redirect and repeats nothing.
 """
 
 import asyncio
@@ -47,7 +47,10 @@ _KEPT_HEADERS = frozenset(
         "refresh",
     ]
 )
-ACCEPT = "text/html,application/xhtml+xml,application/pdf,application/json;q=0.9,application/rss+xml;q=0.9,application/atom+xml;q=0.9,text/plain;q=0.9,*/*;q=0.5"
+ACCEPT = (
+    "text/html,application/xhtml+xml,application/pdf,application/json;q=0.9,application/rss+xml;q=0.9,"
+    "application/atom+xml;q=0.9,text/plain;q=0.9,*/*;q=0.5"
+)
 
 
 class Response(Struct, frozen=True):

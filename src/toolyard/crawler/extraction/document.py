@@ -1,7 +1,7 @@
 """What a response's body is, and its text as Markdown: HTML, PDF, plain text, JSON, feeds.
 
-Runs in a worker process (`worker`), since pages are hostile input for parsers. Owns the two structs that travel
-between the processes. Knows nothing about networks.
+Runs in a worker process (`worker`), since pages are hostile input for parsers. Owns the two structs that
+travel between the processes. Knows nothing about networks.
 """
 
 import json
@@ -52,7 +52,7 @@ class Body(Struct, frozen=True, kw_only=True):
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """A body as it was read. `problem` says why there is no text; `wants_scripts`, that a browser may find more."""
+    """A body as it was read. `problem` says why there is no text; `wants_scripts`: a browser may help."""
 
     kind: Kind | None = None
     title: str = ""

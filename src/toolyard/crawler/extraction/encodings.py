@@ -116,8 +116,8 @@ _WESTERN = frozenset({"en", "pt", "es", "fr", "de", "it", "nl", "sv"})
 def _asian(start: bytes) -> str:
     """One of the old encodings of East Asia, which charset_normalizer mixes up.
 
-    Most bytes mean something in each of them, but only in the right one do they make frequent characters: kana in
-    Japanese, Hangul in Korean, and the first level of ideographs, those in daily use, in Chinese.
+    Most bytes mean something in each of them, but only in the right one do they make frequent characters:
+    kana in Japanese, Hangul in Korean, and the first level of ideographs, those in daily use, in Chinese.
     """
     found: dict[str, float] = {}
     for name, share in _FREQUENT.items():

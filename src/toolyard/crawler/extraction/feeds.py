@@ -2,6 +2,7 @@
 
 import re
 from email.utils import parsedate_to_datetime
+from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
@@ -32,7 +33,7 @@ def is_feed(body: bytes) -> bool:
 
 def feed_of(text: str, base: str) -> Feed | None:
     """None if the text is no feed."""
-    from lxml import etree
+    etree: Any = import_module("lxml.etree")  # untyped
 
     # No entities and no network: a feed may define entities that grow without end, or name files.
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, huge_tree=False)
@@ -72,7 +73,7 @@ def _content(entry: Any, writer: MarkdownWriter) -> str:
     best = max(texts, key=len, default="")
     if "<" not in best:
         return " ".join(best.split())
-    from lxml import html
+    html: Any = import_module("lxml.html")
 
     try:
         return writer.write(html.fromstring(f"<div>{best}</div>"))
@@ -82,7 +83,7 @@ def _content(entry: Any, writer: MarkdownWriter) -> str:
 
 def _raw(element: Any) -> str:
     """Text, or the markup inside in Atom's xhtml form."""
-    from lxml import etree
+    etree: Any = import_module("lxml.etree")  # untyped
 
     if len(element):
         inner = [etree.tostring(child, encoding="unicode") for child in element]

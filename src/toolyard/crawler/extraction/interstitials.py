@@ -21,55 +21,72 @@ _CLOUDFLARE = re.compile(
     re.IGNORECASE,
 )
 _CLOUDFLARE_TITLE = re.compile(
-    r"just a moment|attention required.*cloudflare|um momento|einen moment|un instant|un momento|checking your browser|"
+    r"just a moment|attention required.*cloudflare|um momento|einen moment|un instant|un momento|"
+    r"checking your browser|"
     r"ddos-guard",
     re.IGNORECASE,
 )
 _CAPTCHA = re.compile(
-    r"g-recaptcha|google\.com/recaptcha|hcaptcha\.com|h-captcha|px-captcha|captcha-delivery\.com|geo\.captcha|"
+    r"g-recaptcha|google\.com/recaptcha|hcaptcha\.com|h-captcha|px-captcha|captcha-delivery\.com|"
+    r"geo\.captcha|"
     r"arkoselabs|funcaptcha|friendlycaptcha|aws-waf-token|awswaf|datadome|perimeterx|_incapsula_resource|"
     r"/sorry/index|yandex\.\w+/showcaptcha|captcha-form",
     re.IGNORECASE,
 )
 _HUMAN = re.compile(
-    r"(?:are you|verify (?:that )?you(?:'re| are)|confirm (?:that )?you(?:'re| are)|prove you(?:'re| are)) (?:a |not a )?(?:human|robot|bot)|"
-    r"unusual (?:traffic|activity) from|press (?:&|and) hold|i(?:'m| am) not a robot|complete the (?:security check|captcha)|"
-    r"(?:você|voce) (?:é|nao e|não é) (?:um )?(?:humano|robô|robo)|não sou um robô|verifique se (?:você )?é humano|"
+    r"(?:are you|verify (?:that )?you(?:'re| are)|confirm (?:that )?you(?:'re| are)|prove you(?:'re|"
+    r" are)) (?:a |not a )?(?:human|robot|bot)|"
+    r"unusual (?:traffic|activity) from|press (?:&|and) hold|i(?:'m| am) not a robot|"
+    r"complete the (?:security check|captcha)|"
+    r"(?:você|voce) (?:é|nao e|não é) (?:um )?(?:humano|robô|robo)|não sou um robô|"
+    r"verifique se (?:você )?é humano|"
     r"tráfego incomum|sind sie ein mensch|ich bin kein roboter|no soy un robot|verifica que eres humano|"
     r"êtes-vous un (?:humain|robot)|je ne suis pas un robot|подтвердите, что вы не робот",
     re.IGNORECASE,
 )
 _BLOCKED = re.compile(
     r"access denied|request blocked|you (?:have been|are|were) blocked|access to this page has been denied|"
-    r"reference #\d+\.[0-9a-f]|incident id|acesso negado|acesso bloqueado|zugriff verweigert|accès refusé|acceso denegado|"
+    r"reference #\d+\.[0-9a-f]|incident id|acesso negado|acesso bloqueado|zugriff verweigert|accès refusé|"
+    r"acceso denegado|"
     r"доступ запрещ|not available in your (?:country|region)|unavailable for legal reasons",
     re.IGNORECASE,
 )
 _CONSENT = re.compile(
-    r"before you continue to|we value your privacy|we and our \d* ?partners|accept (?:all )?cookies to continue|"
+    r"before you continue to|we value your privacy|we and our \d* ?partners|"
+    r"accept (?:all )?cookies to continue|"
     r"consent\.(?:google|yahoo|youtube)\.|antes de continuar|valorizamos (?:a )?sua privacidade|"
-    r"aceite (?:os |todos os )?cookies para continuar|wir (?:und unsere|brauchen ihre) (?:partner|zustimmung|einwilligung)|"
-    r"bevor sie fortfahren|avant de continuer|antes de ir a|nous (?:et nos|respectons votre) (?:partenaires|vie privée)",
+    r"aceite (?:os |todos os )?cookies para continuar|"
+    r"wir (?:und unsere|brauchen ihre) (?:partner|zustimmung|einwilligung)|"
+    r"bevor sie fortfahren|avant de continuer|antes de ir a|"
+    r"nous (?:et nos|respectons votre) (?:partenaires|vie privée)",
     re.IGNORECASE,
 )
 _LOGIN = re.compile(
-    r"(?:log|sign) ?in to (?:continue|view|see|your account|access)|(?:you must|please) (?:be logged|log|sign) ?in|login required|"
-    r"create an account or (?:log|sign) in|faça login para|entre para continuar|inicie sessão|é preciso (?:estar logado|fazer login)|"
+    r"(?:log|sign) ?in to (?:continue|view|see|your account|access)|"
+    r"(?:you must|please) (?:be logged|log|sign) ?in|login required|"
+    r"create an account or (?:log|sign) in|faça login para|entre para continuar|inicie sessão|"
+    r"é preciso (?:estar logado|fazer login)|"
     r"bitte (?:melden sie sich|loggen)|connectez-vous pour|inicia sesión para|войдите, чтобы",
     re.IGNORECASE,
 )
 _PAYWALL = re.compile(
     r"subscribe (?:now )?to (?:continue|keep|read|unlock)|to continue reading|already a subscriber|"
-    r"(?:this|the) (?:article|content|story) is (?:for|reserved for|exclusive to|only available to) (?:our )?(?:subscribers|members)|"
-    r"you(?:'ve| have) reached your (?:limit|article)|(?:exclusivo|conteúdo) (?:para|exclusivo para) assinantes|assine (?:já |agora )?para (?:continuar|ler)|"
-    r"já é assinante|para continuar lendo|abonnieren sie,? um|nur für abonnenten|réservé aux abonnés|exclusivo para suscriptores|"
+    r"(?:this|the) (?:article|content|story) is (?:for|reserved for|exclusive to|"
+    r"only available to) (?:our )?(?:subscribers|members)|"
+    r"you(?:'ve| have) reached your (?:limit|article)|"
+    r"(?:exclusivo|conteúdo) (?:para|exclusivo para) assinantes|"
+    r"assine (?:já |agora )?para (?:continuar|ler)|"
+    r"já é assinante|para continuar lendo|abonnieren sie,? um|nur für abonnenten|réservé aux abonnés|"
+    r"exclusivo para suscriptores|"
     r"suscríbete para|только для подписчиков",
     re.IGNORECASE,
 )
 _SCRIPTS = re.compile(
-    r"(?:enable|turn on|activate|requires?|need(?:s)?) javascript|javascript (?:is )?(?:required|disabled|must be enabled|to run this app)|"
+    r"(?:enable|turn on|activate|requires?|need(?:s)?) javascript|"
+    r"javascript (?:is )?(?:required|disabled|must be enabled|to run this app)|"
     r"(?:habilite|ative|ativar|requer|precisa d[eo]) (?:o )?javascript|javascript (?:está )?desativado|"
-    r"(?:aktivieren sie|bitte aktivieren sie) (?:bitte )?javascript|activez javascript|(?:activa|habilita) javascript|включите javascript",
+    r"(?:aktivieren sie|bitte aktivieren sie) (?:bitte )?javascript|activez javascript|"
+    r"(?:activa|habilita) javascript|включите javascript",
     re.IGNORECASE,
 )
 _PASSWORD = re.compile(r"""<input[^>]{0,300}type\s*=\s*["']?password""", re.IGNORECASE)

@@ -2,14 +2,15 @@
 
 Combines three readings. trafilatura finds articles best, measured (docs/concepts/decisions.md). Threads of
 posts and questions are read post by post, because trafilatura takes posts for comments and drops them. Where
-trafilatura finds much less than a page without its boilerplate has (lists, products, documentation), that page
-is taken instead.
+trafilatura finds much less than a page without its boilerplate has (lists, products, documentation), that
+page is taken instead.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable
 from copy import deepcopy
+from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
@@ -50,8 +51,8 @@ _POST = re.compile(
     re.IGNORECASE,
 )
 _FORUM_MARKS = re.compile(
-    r"DiscussionForumPosting|QAPage|\"Question\"|phpbb|vbulletin|xenforo|discourse|flarum|nodebb|simple machines|"
-    r"mybb|vanilla forums|stack exchange",
+    r"DiscussionForumPosting|QAPage|\"Question\"|phpbb|vbulletin|xenforo|discourse|flarum|nodebb|"
+    r"simple machines|mybb|vanilla forums|stack exchange",
     re.IGNORECASE,
 )
 _POST_NOISE = re.compile(
@@ -89,7 +90,7 @@ def main_content(tree: Any, base: str = "") -> MainContent:
 
 
 def _better(article: MainContent, page: MainContent, is_article: bool, has_root: bool) -> MainContent:
-    """Prefers trafilatura for what says it is an article, and the page where it says which part is the main one."""
+    """Prefers trafilatura for articles, and the page where it says which part is the main one."""
     of_article, of_page = Counter(_words(article.markdown)), Counter(_words(page.markdown))
     found, most = of_article.total(), of_page.total()
     shared = (of_article & of_page).total()
@@ -128,7 +129,7 @@ def _article(tree: Any, base: str) -> MainContent:
 
 
 def _page(tree: Any, base: str) -> tuple[MainContent, bool]:
-    """The page without what is marked as boilerplate, or looks like it; and whether it marks its main part."""
+    """The page without what is or looks like boilerplate, and whether it marks its main part."""
     whole = deepcopy(tree)
     body = whole.find("body") if whole.tag == "html" else whole
     body = whole if body is None else body
@@ -215,11 +216,11 @@ def _posts(tree: Any) -> Any | None:
     for element in tree.iter("div", "article", "li", "section", "tr", "table", "td"):
         name = f"{element.get('class') or ''} {element.get('itemtype') or ''}"
         itemprop = element.get("itemprop") or ""
-        if len(name) < 300 and (
-            _POST.search(name) or itemprop in ("suggestedAnswer", "acceptedAnswer", "comment")
-        ):
-            if not any(one.tag == "footer" for one in element.iterancestors()):
-                groups.setdefault((element.getparent(), element.tag), []).append(element)
+        is_post = itemprop in ("suggestedAnswer", "acceptedAnswer", "comment") or (
+            len(name) < 300 and _POST.search(name) is not None
+        )
+        if is_post and not any(one.tag == "footer" for one in element.iterancestors()):
+            groups.setdefault((element.getparent(), element.tag), []).append(element)
     candidates = [posts for posts in groups.values() if len(posts) >= 2]
     if not candidates:
         return None
@@ -287,7 +288,7 @@ def _texts(element: Any) -> Iterable[str]:
 
 
 def _joined_posts(tree: Any, posts: list[Any]) -> Any:
-    from lxml import etree
+    etree: Any = import_module("lxml.etree")  # untyped
 
     root = etree.Element("div")
     first = posts[0]

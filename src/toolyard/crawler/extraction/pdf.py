@@ -5,6 +5,7 @@ Lines are put together into paragraphs. Pictures, and pages that are pictures, h
 
 import re
 from collections import Counter
+from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
@@ -31,7 +32,7 @@ class PdfText(Struct, frozen=True):
 
 
 def pdf_text(body: bytes) -> PdfText:
-    import pypdfium2  # 40 ms
+    pypdfium2: Any = import_module("pypdfium2")  # 40 ms; untyped
 
     try:
         document: Any = pypdfium2.PdfDocument(body)
@@ -58,7 +59,7 @@ def pdf_text(body: bytes) -> PdfText:
 
 
 def _page_text(document: Any, number: int) -> str:
-    import pypdfium2
+    pypdfium2: Any = import_module("pypdfium2")
 
     try:
         page = document[number]
@@ -88,7 +89,7 @@ def _without(page: list[str], place: int) -> list[str]:
 
 
 def _paragraphs(lines: list[str]) -> str:
-    """Joins the lines of a paragraph: those that are about as long as the longest and do not end a sentence."""
+    """Joins the lines of a paragraph: those about as long as the longest that end no sentence."""
     width = max((len(line) for line in lines), default=0)
     found: list[str] = []
     is_open = False

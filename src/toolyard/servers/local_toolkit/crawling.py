@@ -23,7 +23,8 @@ from .files import errors_as_tool_errors, in_thread
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ...crawler import CrawledPage, Crawler, CrawlFailure, CrawlSummary
+    from ...crawler.crawler import Crawler
+    from ...crawler.outcomes import CrawledPage, CrawlFailure, CrawlSummary
 
 _HEAD_BYTES = 16_384
 """Front matter ends within these."""
@@ -87,7 +88,7 @@ class CrawlTool:
     ) -> ToolResult:
         self._check(urls)
         crawler = self._open()
-        from ...crawler import CrawlRequest
+        from ...crawler.crawler import CrawlRequest
 
         with errors_as_tool_errors(self._locale):
             workspace = self._workspaces.of(ctx.caller)
@@ -107,7 +108,7 @@ class CrawlTool:
             )
 
         summary = await crawler.crawl(request, saving.save, on_outcome)
-        return await self._result(summary, saving)
+        return await self._result(urls, summary, saving)
 
     async def close(self) -> None:
         if self._crawler is not None:
@@ -135,7 +136,7 @@ class CrawlTool:
             except MissingExtraError as error:
                 raise ToolError(str(error)) from None
             from ...chromium import Chromium
-            from ...crawler import USER_AGENT, Crawler  # 60 ms
+            from ...crawler.crawler import USER_AGENT, Crawler  # 60 ms beside aiohttp
 
             settings = self._settings
             self._crawler = Crawler(
@@ -147,8 +148,9 @@ class CrawlTool:
             )
         return self._crawler
 
-    async def _result(self, summary: "CrawlSummary", saving: "_Saving") -> ToolResult:
-        order = {page.url: page for page in saving.saved}
+    async def _result(self, urls: list[str], summary: "CrawlSummary", saving: "_Saving") -> ToolResult:
+        given = {_cut(url.strip()): number for number, url in enumerate(urls)}
+        saved = sorted(saving.saved, key=lambda page: given.get(page.url, 0))
         problems = [
             CrawlProblem(
                 url=_cut(one.url),
@@ -159,17 +161,17 @@ class CrawlTool:
         ]
         notes: list[str] = []
         overview = ""
-        if order:
+        if saved:
             notes.append(crawl_text(self._locale, "note"))
             with errors_as_tool_errors(self._locale):
                 overview = await saving.write_overview({one.url: one.error for one in problems})
-        if suspect := sum(1 for page in order.values() if page.suspect):
+        if suspect := sum(1 for page in saved if page.suspect):
             notes.append(crawl_message(self._locale, "suspect", count=suspect))
         report = CrawlReport(
             total=summary.total,
             successful=summary.successful,
             failed=len(problems),
-            saved_files=list(order.values()),
+            saved_files=saved,
             errors=problems,
             skipped=[_cut(url) for url in summary.skipped],
             duplicates=summary.duplicates,
@@ -190,8 +192,8 @@ class _Saving:
         self.saved: list[SavedPage] = []
 
     async def save(self, page: "CrawledPage") -> None:
-        from ...crawler import PageNotSavedError
         from ...crawler.files import FOLDER, file_name, page_file
+        from ...crawler.outcomes import PageNotSavedError
 
         suspect = prompt_injection.count_suspect(page.markdown)
         now = datetime.now(UTC).isoformat(timespec="seconds")

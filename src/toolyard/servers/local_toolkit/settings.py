@@ -11,7 +11,7 @@ from ...kit.settings import text_list
 from ...workspace import WorkspaceLimits
 
 if TYPE_CHECKING:
-    from ...crawler import CrawlLimits
+    from ...crawler.crawler import CrawlLimits
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Count = Annotated[int, Meta(ge=1)]
@@ -76,7 +76,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def crawl_limits(self) -> "CrawlLimits":
-        from ...crawler import CrawlLimits  # 60 ms
+        from ...crawler.crawler import CrawlLimits  # 60 ms beside aiohttp
 
         return CrawlLimits(
             concurrency=self.connections,
