@@ -176,6 +176,25 @@ description = "Tickets, newest first."
 path = "/tickets"
 metod = "GET"
 """
+# A research session in the workspace of the local_toolkit server.
+RESEARCH = {
+    "toolyard.toml": """\
+[servers.local_toolkit]
+module = "local_toolkit"
+options = { workspace = "work" }
+""",
+    "work/teas/search_results/teas.json": """\
+{"results": [{"url": "https://tea.example/green"}, {"url": "https://tea.example/mint"}]}
+""",
+    "work/teas/search_results/crawl_0b1e5cc2f7a1.md": """\
+---
+title: Green tea
+source: https://tea.example/green
+date: 2026-03-01
+---
+Green tea is made from leaves that have not oxidised.
+""",
+}
 PICTURES = {
     "list": Picture("toolyard list", (Command("toolyard list"),), width=100),
     "show": Picture("toolyard show", (Command("toolyard show text_statistics"),), width=100),
@@ -248,6 +267,18 @@ PICTURES = {
             f"toolyard call find_customer text=Lisbon {BY_BEN}",
             f"toolyard call get_order number=1 {BY_BEN}",
         ),
+    ),
+    "local_toolkit": Picture(
+        "files in a workspace",
+        (
+            Command("toolyard call mcp__local_toolkit__write_local_file path=teas/report.md content='# Tea'"),
+            Command("toolyard call mcp__local_toolkit__finalize_research session_dir=teas | sed '/^{/,$d'"),
+            Command("toolyard call mcp__local_toolkit__read_local_file path=../../etc/passwd"),
+            Command("toolyard call mcp__local_toolkit__read_local_file path=teas/link/passwd"),
+        ),
+        width=118,
+        files=RESEARCH,
+        before=("ln -s /etc work/teas/link",),
     ),
     "stats": Picture(
         "toolyard stats",

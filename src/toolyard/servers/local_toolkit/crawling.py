@@ -246,7 +246,7 @@ class _Saving:
         return await in_thread(lambda _: write())
 
 
-def add_crawl_tool(server: Server, workspaces: Workspaces, settings: Settings) -> None:
+def add_crawling_tools(server: Server, workspaces: Workspaces, settings: Settings) -> None:
     tool = CrawlTool(workspaces, settings)
     server.on_close(tool.close)
     add_localized_tool(

@@ -3,8 +3,10 @@
 from ..._version import __version__
 from ...kit import Server
 from ...workspace import Workspaces
-from .crawling import add_crawl_tool
+from .crawling import add_crawling_tools
 from .files import add_file_tools
+from .research import add_research_tools
+from .resources import add_file_resources
 from .settings import Settings
 from .texts import message
 
@@ -22,5 +24,7 @@ def build(settings: Settings) -> Server:
     )
     workspaces = Workspaces(settings.workspace, shared=settings.shared, limits=settings.limits)
     add_file_tools(server, workspaces, settings)
-    add_crawl_tool(server, workspaces, settings)
+    add_research_tools(server, workspaces, settings)
+    add_crawling_tools(server, workspaces, settings)
+    add_file_resources(server, workspaces, settings)
     return server

@@ -31,8 +31,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Maximum number of files and folders of a workspace."""
     max_file_bytes: Size = 1024**3
     """Maximum size of a file that is written."""
-    read_bytes: Size = 200_000
-    """How much of a file is read at once; the rest is read on from there."""
+    read_bytes: Size = 40_000
+    """How much of a file is read at once; the rest is read on from there. A reply has the text twice, and a
+    gateway passes up to 100,000 bytes of it unchanged."""
+    resource_bytes: Annotated[int, Meta(ge=1000, le=64 * 1024**2)] = 4 * 1024**2
+    """Maximum size of a file that is sent as a resource at once; a larger one is read by ranges."""
     image_bytes: Size = 4_000_000
     """Maximum size of a picture that is shown; a larger one is only described."""
     list_limit: Count = 1_000
