@@ -75,7 +75,7 @@ async def test_scripts_without_an_end_are_ended(web: Web, crawls: Make):
     web.pages["/stuck"] = '<html><body><div id="root"></div><script>while (true) {}</script></body></html>'
     web.pages["/popups"] = """<html><body><div id="root"></div><script>
 for (let n = 0; n < 20; n++) window.open("/app"); alert("hello"); confirm("sure?");</script></body></html>"""
-    crawl = crawls(page_timeout=4.0)
+    crawl = crawls(page_timeout=10.0)
     failure = await crawl.failure(web.url("/stuck"))
     assert failure.code == "timeout"
     await crawl(web.url("/popups"))
