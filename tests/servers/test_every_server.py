@@ -28,7 +28,7 @@ COUNTS = {
     "sessions": 3,
     "render": 3,
     "browser": 10,
-    "local_toolkit": 7,
+    "local_toolkit": 8,
     "workbench": 8,
     "tiflux": 114,
 }
@@ -88,6 +88,8 @@ RESULT_TYPES: dict[str, list[str]] = {
         "Archive",
         "ArchivedFile",
         "Corpus",
+        "Crawl",
+        "CrawlProblem",
         "Directory",
         "DirectoryEntry",
         "FileRead",
@@ -96,6 +98,7 @@ RESULT_TYPES: dict[str, list[str]] = {
         "ResearchProblem",
         "ResearchSource",
         "ResearchSummary",
+        "SavedPage",
         "Written",
     ],
     "workbench": [

@@ -302,7 +302,7 @@ def _browser(config: "Config") -> Iterator[CheckResult]:
         where = server.where
         if not isinstance(where, InProcess) or where.module != "toolyard.servers.browser":
             continue
-        from ...servers.browser.pool import find_on_path
+        from ...chromium import find_on_path
 
         given = str(where.options.get("chromium") or os.environ.get("TOOLYARD_BROWSER_CHROMIUM", ""))
         place = (shutil.which(given) if given else find_on_path()) or (
