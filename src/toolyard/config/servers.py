@@ -47,6 +47,8 @@ BUNDLED = {
     "browser": "a web browser",
     "rest": "any REST API, described by a table",
     "tiflux": "TiFlux, a help desk: tickets, clients, chats",
+    "youtube": "videos, audio, subtitles and playlists of YouTube and other sites",
+    "zai_vision": "questions about images and videos to a vision model",
 }
 
 

@@ -45,8 +45,8 @@ def make_media(folder: Path) -> Path:
     sound = ("-f", "lavfi", "-i", "sine=frequency=440:duration=2")
     _ffmpeg(*sources, *sound, "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-c:a", "aac",
             "-shortest", "-movflags", "+faststart", str(folder / "talk.mp4"))  # fmt: skip
-    _ffmpeg("-i", str(folder / "talk.mp4"), "-c", "copy", "-f", "hls", "-hls_time", "1", "-hls_playlist_type", "vod",
-            str(folder / "talk.m3u8"))  # fmt: skip
+    _ffmpeg("-i", str(folder / "talk.mp4"), "-c", "copy", "-f", "hls", "-hls_time", "1",
+            "-hls_playlist_type", "vod", str(folder / "talk.m3u8"))  # fmt: skip
     _ffmpeg(*sound, str(folder / "song.ogg"))
     _ffmpeg(*sources, "-frames:v", "1", str(folder / "poster.png"))
     return folder
@@ -62,6 +62,7 @@ class Site:
     def __init__(self, media: Path) -> None:
         self.media = media
         self.hits: list[str] = []
+        self.cookies: list[str] = []
         self.port = 0
         self.streaming = asyncio.Event()
         """Set when an endless answer has begun."""
@@ -79,6 +80,7 @@ class Site:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.hits.append(request.path)
+        self.cookies.append(request.headers.get("Cookie", ""))
         answers: dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]] = {
             "/to": self._redirect,
             "/endless.mp4": self._endless,
@@ -157,9 +159,11 @@ class Site:
 
     async def _feed(self, request: web.Request) -> web.StreamResponse:
         items = "".join(
-            f"<item><title>Talk {at}</title><link>{self.url(f'/watch?n={at}')}</link></item>" for at in range(1, 201)
+            f"<item><title>Talk {at}</title><link>{self.url(f'/watch?n={at}')}</link></item>"
+            for at in range(1, 201)
         )
-        text = f'<?xml version="1.0"?><rss version="2.0"><channel><title>All talks</title>{items}</channel></rss>'
+        channel = f"<channel><title>All talks</title>{items}</channel>"
+        text = f'<?xml version="1.0"?><rss version="2.0">{channel}</rss>'
         return web.Response(text=text, content_type="application/rss+xml")
 
     @asynccontextmanager

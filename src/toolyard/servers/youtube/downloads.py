@@ -1,7 +1,7 @@
 """One order to yt-dlp in a process of its own: started, listened to, and ended with all that it started.
 
-Owns the process, its scratch folder, its proxy and the limits. `process.py` runs inside it; what its answers mean
-to a caller is the business of `tools`.
+Owns the process, its scratch folder, its proxy and the limits. `process.py` runs inside it; what its answers
+mean to a caller is the business of `tools`.
 """
 
 import asyncio
@@ -81,12 +81,12 @@ class DownloadedItem(Struct, frozen=True, tag="item", tag_field="kind", kw_only=
 
     index: int
     files: list[DownloadedFile]
-    id: str | None = None
-    title: str | None = None
-    uploader: str | None = None
+    id: str
+    title: str
+    uploader: str
+    webpage_url: str
+    extractor: str
     duration: float | None = None
-    webpage_url: str | None = None
-    extractor: str | None = None
     warnings: list[str] = []
 
 
@@ -118,7 +118,7 @@ class _Done(Struct, frozen=True, tag="done", tag_field="kind"):
 
 
 DownloadEvent = DownloadProgress | DownloadedItem | DownloadFailure | PlaylistInfo | MediaInfo
-_decoder = msgspec.json.Decoder(DownloadProgress | DownloadedItem | DownloadFailure | PlaylistInfo | MediaInfo | _Done)
+_decoder: "msgspec.json.Decoder[DownloadEvent | _Done]" = msgspec.json.Decoder(DownloadEvent | _Done)
 
 
 class DownloadTimeoutError(Exception):
@@ -149,13 +149,18 @@ class Downloads:
         async with self._limiter.slot(owner):
             # yt-dlp notices first that a file is too large, and then does not try again.
             proxy = EgressProxy(self._rules, self._settings.max_bytes + SPARE_BYTES)
-            address = await proxy.open()
-            scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="toolyard-youtube-"))
+            scratch = _scratch()
             process: asyncio.subprocess.Process | None = None
             try:
-                process = await self._start(scratch)
+                try:
+                    address = await proxy.open()
+                    process = await self._start(scratch)
+                    full = self._full(order, address, scratch)
+                except OSError as error:
+                    logger.error("yt-dlp's process cannot be started: %s", error)
+                    raise DownloadCrashError("it cannot be started") from None
                 download = Download(process, proxy, self._settings.timeout)
-                await download.send(self._full(order, address, scratch))
+                await download.send(full)
                 yield download
             finally:
                 if process is not None:
@@ -215,6 +220,14 @@ class Downloads:
                 process.kill()
         await process.wait()
         self._processes.discard(process)
+
+
+def _scratch() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="toolyard-youtube-"))
+    except OSError as error:
+        logger.error("there is no folder for yt-dlp's files: %s", error)
+        raise DownloadCrashError("it has no folder") from None
 
 
 class Download:

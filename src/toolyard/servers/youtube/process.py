@@ -1,9 +1,9 @@
 """Runs in a process of its own: one order to yt-dlp, read from standard input; answers are lines of JSON.
 
-Owns everything that is said to yt-dlp, and the walls around it: connections go to the given proxy only, the only
-programs are ffmpeg and a JavaScript runtime, and files are written in the order's folder only. Started by its
-path, so that it does not pay for the imports of the server. It ends, with the programs that it started, when its
-parent does.
+Owns everything that is said to yt-dlp, and the walls around it: connections go to the given proxy only, the
+only programs are ffmpeg and a JavaScript runtime, and files are written in the order's folder only. Started
+by its path, so that it does not pay for the imports of the server. It ends, with the programs that it
+started, when its parent does.
 """
 
 import contextlib
@@ -35,6 +35,15 @@ CONTAINERS = (
     "webp_pipe,m4a,matroska,mov,mp3,mp4,mpeg,mpegts,mpegvideo,ogg,srt,wav,webm,webvtt"
 )
 INPUT = ["-protocol_whitelist", "file,pipe", "-format_whitelist", CONTAINERS]
+OVER_HTTP = (
+    "m3u8",
+    "m3u8_native",
+    "f4m",
+    "http_dash_segments",
+    "http_dash_segments_generator",
+    "ism",
+    "mhtml",
+)
 UNFINISHED = (".part", ".ytdl", ".temp", ".tmp")
 IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".avif")
 SUBTITLES = (".vtt", ".srt", ".ass", ".ssa", ".ttml", ".srv3", ".json3", ".lrc", ".sbv")
@@ -112,6 +121,7 @@ class Job:
         from yt_dlp import downloader
         from yt_dlp.downloader.external import FFmpegFD
         from yt_dlp.downloader.hls import HlsFD
+        from yt_dlp.networking.exceptions import UnsupportedRequest
         from yt_dlp.utils import DownloadCancelled, UnavailableVideoError
 
         self._order = order
@@ -128,13 +138,11 @@ class Job:
 
         # ffmpeg's own connections would not go through the proxy.
         cast(Any, FFmpegFD).real_download = refuse
-        cast(Any, FFmpegFD).available = classmethod(lambda cls, path=None: False)
-        known = cast(dict[str, Any], downloader.PROTOCOL_MAP)
+        cast(Any, FFmpegFD).available = _nothing
+        known = cast(dict[str, Any], vars(downloader)["PROTOCOL_MAP"])
         known["m3u8"] = HlsFD
-        over_http = ("m3u8", "m3u8_native", "f4m", "http_dash_segments", "http_dash_segments_generator", "ism",
-                     "mhtml")  # fmt: skip
         for protocol in known:
-            if protocol not in over_http:
+            if protocol not in OVER_HTTP:
                 known[protocol] = FFmpegFD
         job = self
 
@@ -146,9 +154,15 @@ class Job:
                     raise DownloadCancelled("one page leads to another")
                 return super().extract_info(*arguments, **options)
 
-            def process_video_result(self, info_dict: Info, download: bool = True) -> Any:
+            def urlopen(self, req: Any) -> Any:
+                address = str(req if isinstance(req, str) else req.url)
+                if address.partition(":")[0].lower() not in ("http", "https", "data"):
+                    raise UnsupportedRequest(f"unsupported url scheme: {address[:20]}")
+                return super().urlopen(req)
+
+            def process_video_result(self, info_dict: Any, download: bool = True) -> Any:
                 job.begin(info_dict)
-                found = super().process_video_result(info_dict, download)
+                found: Any = super().process_video_result(info_dict, download)
                 if download and found:
                     job.finish(found)
                 return found
@@ -177,7 +191,9 @@ class Job:
         if found is None:
             return
         if not wanted:
-            self._answers.send(kind="info", info=trimmed(self._ydl.sanitize_info(found), self._order["max_items"]))
+            self._answers.send(
+                kind="info", info=trimmed(self._ydl.sanitize_info(found), self._order["max_items"])
+            )
         elif found.get("_type") in ("playlist", "multi_video"):
             count: Any = found.get("playlist_count")
             self._answers.send(
@@ -216,9 +232,10 @@ class Job:
                 index=self._index,
                 files=files,
                 warnings=self.warnings,
+                duration=info.get("duration"),
                 **{
-                    name: info.get(name)
-                    for name in ("id", "title", "uploader", "duration", "webpage_url", "extractor")
+                    name: _text(info.get(name))
+                    for name in ("id", "title", "uploader", "webpage_url", "extractor")
                 },
             )
             self.warnings = []
@@ -227,7 +244,16 @@ class Job:
         """What is in a media file; None if it cannot be played."""
         if not self._order["ffprobe"]:
             return {}
-        command = [self._order["ffprobe"], "-v", "error", *INPUT, "-show_format", "-show_streams", "-of", "json"]
+        command = [
+            self._order["ffprobe"],
+            "-v",
+            "error",
+            *INPUT,
+            "-show_format",
+            "-show_streams",
+            "-of",
+            "json",
+        ]
         try:
             done = subprocess.run(
                 [*command, f"file:{path}"], capture_output=True, timeout=PROBE_SECONDS, check=False
@@ -275,7 +301,11 @@ class Job:
                     formats = cast(list[Info], tracks[language] or [])
                     track = _readable(formats)
                     if track is not None and language not in chosen:
-                        chosen[language] = {**track, "name": track.get("name") or language, "_auto": is_automatic}
+                        chosen[language] = {
+                            **track,
+                            "name": track.get("name") or language,
+                            "_auto": is_automatic,
+                        }
                     break
         if not chosen:
             self._answers.send(
@@ -293,7 +323,8 @@ class Job:
 
     def _subtitle_files(self, info: Info) -> dict[str, Info]:
         found: dict[str, Info] = {}
-        for language, track in (info.get("requested_subtitles") or {}).items():
+        requested: dict[str, Info] = info.get("requested_subtitles") or {}
+        for language, track in requested.items():
             if track.get("filepath"):
                 found[str(track["filepath"])] = {"language": language, "automatic": bool(track.get("_auto"))}
         return found
@@ -454,9 +485,12 @@ class Meter:
         if status.get("status") == "started" and status.get("postprocessor") != "MoveFiles":
             done = sum(self._done.values())
             self._answers.send(
-                kind="progress", step="converting", title=self._title, index=self._index, done=done, total=None,
-                speed=None, eta=None,
-            )  # fmt: skip
+                kind="progress", step="converting", title=self._title, index=self._index, done=done
+            )
+
+
+def _nothing(*_: Any) -> bool:
+    return False
 
 
 def _nearest(wanted: str, tracks: Iterable[str]) -> str | None:
@@ -480,7 +514,8 @@ _RULES = (
     ("scheme", r"file:// URLs are disabled|unsupported url scheme"),
     ("drm", r"\bDRM\b"),
     ("busy", r"not a bot|too many requests|rate.?limit"),
-    ("geo", r"not (?:made )?(?:this video )?available in your (?:country|location|region)|geo.?restrict|blocked in"),
+    ("geo", r"not (?:made )?(?:this video )?available in your "
+    "(?:country|location|region)|geo.?restrict|blocked in"),
     ("login", r"private|sign in|log ?in|logged.?in|cookies|members.only|subscriber|registered users|password|"
      r"authenticat|confirm your age|age.restrict|premium"),
     ("live", r"live event|premieres? in|upcoming|not currently live|is offline|live stream"),
@@ -489,13 +524,27 @@ _RULES = (
     ("removed", r"removed|no longer available|unavailable|does not exist|terminated|deleted|not found"),
 )  # fmt: skip
 _COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _RULES)
-_STATUSES = {401: "login", 402: "login", 403: "forbidden", 404: "removed", 410: "removed", 429: "busy", 451: "geo"}
+_STATUSES = {
+    401: "login",
+    402: "login",
+    403: "forbidden",
+    404: "removed",
+    410: "removed",
+    429: "busy",
+    451: "geo",
+}
 
 
 def classify(error: BaseException | None, message: str) -> tuple[str, str, int | None]:
     """The kind of a failure, yt-dlp's own words, and the status of an HTTP response."""
     from yt_dlp.networking.exceptions import CertificateVerifyError, HTTPError, TransportError
-    from yt_dlp.utils import DownloadCancelled, GeoRestrictedError, PostProcessingError, UnsupportedError, UserNotLive
+    from yt_dlp.utils import (
+        DownloadCancelled,
+        GeoRestrictedError,
+        PostProcessingError,
+        UnsupportedError,
+        UserNotLive,
+    )
 
     text = _line(message)
     causes = _causes(error)
@@ -509,7 +558,11 @@ def classify(error: BaseException | None, message: str) -> tuple[str, str, int |
         if isinstance(cause, DownloadCancelled):
             return "stopped", text, None
         if isinstance(cause, HTTPError):
-            return _STATUSES.get(cause.status, "failing" if cause.status >= 500 else "http"), text, cause.status
+            return (
+                _STATUSES.get(cause.status, "failing" if cause.status >= 500 else "http"),
+                text,
+                cause.status,
+            )
         for kind, types in (
             ("geo", GeoRestrictedError),
             ("unsupported", UnsupportedError),
@@ -524,7 +577,8 @@ def classify(error: BaseException | None, message: str) -> tuple[str, str, int |
     for kind, pattern in _COMPILED:
         if pattern.search(text):
             return kind, text, None
-    if any(isinstance(cause, TransportError | TimeoutError | ConnectionError) for cause in causes):
+    is_network = any(isinstance(cause, TransportError | TimeoutError | ConnectionError) for cause in causes)
+    if is_network or "Giving up after" in text:
         return "network", text, None
     return "other", text, None
 
@@ -544,7 +598,9 @@ def _causes(error: BaseException | None) -> list[BaseException]:
 
 
 _NOISE = re.compile(r"^(?:ERROR:\s*)+|\s*;? please report this issue on.*$|\s*\(caused by .*$", re.I | re.S)
-_ADVICE = re.compile(r"\s*(?:Use --|See\s+https?://|Also see\s+https?://|Confirm you are on the latest).*$", re.S)
+_ADVICE = re.compile(
+    r"\s*(?:Use --|See\s+https?://|Also see\s+https?://|Confirm you are on the latest).*$", re.S
+)
 
 
 def _line(text: str) -> str:
@@ -555,16 +611,22 @@ def _line(text: str) -> str:
 
 
 def _text(value: Any) -> str:
-    return str(value)[:500] if value is not None else ""
+    """A text of the web on one line, without characters that hide or turn others."""
+    return _readable_text(str(value).replace("\n", " "), 500) if value is not None else ""
+
+
+def _readable_text(text: str, most: int) -> str:
+    return "".join(one for one in text[: 2 * most] if one.isprintable() or one == "\n")[:most]
 
 
 KEPT = (
     "id", "title", "fulltitle", "webpage_url", "original_url", "extractor", "uploader", "uploader_id",
-    "uploader_url", "channel", "channel_id", "channel_url", "channel_follower_count", "upload_date", "timestamp",
-    "release_date", "duration", "duration_string", "view_count", "like_count", "comment_count", "average_rating",
-    "age_limit", "live_status", "is_live", "was_live", "availability", "media_type", "language", "location",
-    "license", "artist", "album", "track", "genre", "series", "season", "season_number", "episode",
-    "episode_number", "width", "height", "fps", "resolution", "ext", "thumbnail", "playlist_count",
+    "uploader_url", "channel", "channel_id", "channel_url", "channel_follower_count", "upload_date",
+    "timestamp", "release_date", "duration", "duration_string", "view_count", "like_count",
+    "comment_count", "average_rating", "age_limit", "live_status", "is_live", "was_live",
+    "availability", "media_type", "language", "location", "license", "artist", "album", "track",
+    "genre", "series", "season", "season_number", "episode", "episode_number", "width", "height", "fps",
+    "resolution", "ext", "thumbnail", "playlist_count",
 )  # fmt: skip
 FORMAT_KEPT = (
     "format_id", "ext", "format_note", "resolution", "width", "height", "fps", "vcodec", "acodec", "tbr",
@@ -578,10 +640,10 @@ MAX_TAGS = 50
 
 
 def trimmed(info: Info, max_items: int) -> Info:
-    """What a reader asks about; left out are signed addresses, headers, fragments, and the long tail of formats."""
+    """What a reader asks about, without signed addresses, headers, fragments and the long tail of formats."""
     found: Info = {name: _plain(info[name]) for name in KEPT if info.get(name) is not None}
     description = str(info.get("description") or "")
-    found["description"] = description[:MAX_DESCRIPTION]
+    found["description"] = _readable_text(description, MAX_DESCRIPTION)
     found["description_truncated"] = len(description) > MAX_DESCRIPTION
     for name in ("tags", "categories"):
         found[name] = [_text(one)[:100] for one in _items(info, name)][:MAX_TAGS]
@@ -589,10 +651,13 @@ def trimmed(info: Info, max_items: int) -> Info:
         {"start": one.get("start_time"), "end": one.get("end_time"), "title": _text(one.get("title"))}
         for one in _items(info, "chapters")[:MAX_CHAPTERS]
     ]
-    formats = [one for one in reversed(_items(info, "formats")) if one.get("vcodec") != "none" or _has_audio(one)]
+    formats = [
+        one for one in reversed(_items(info, "formats")) if one.get("vcodec") != "none" or _has_audio(one)
+    ]
     found["formats_count"] = len(formats)
     found["formats"] = [
-        {name: _plain(one[name]) for name in FORMAT_KEPT if one.get(name) is not None} for one in formats[:MAX_FORMATS]
+        {name: _plain(one[name]) for name in FORMAT_KEPT if one.get(name) is not None}
+        for one in formats[:MAX_FORMATS]
     ]
     for name, kept in (("subtitles", "subtitles"), ("automatic_captions", "automatic_captions")):
         tracks: Any = info.get(name) or {}

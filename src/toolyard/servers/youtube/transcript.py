@@ -1,10 +1,11 @@
 """Transcripts from subtitles: WebVTT and SubRip files as lines of text with times.
 
-Automatic captions roll: each cue repeats the lines that are still on the screen. Such repetitions are removed, so
-that every word is there once.
+Automatic captions roll: each cue repeats the lines that are still on the screen. Such repetitions are
+removed, so that every word is there once.
 """
 
 import html
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -84,7 +85,7 @@ def _spoken(found: list[tuple[float, float, tuple[str, ...]]]) -> list[Cue]:
 
 def _rolls(found: list[tuple[float, float, tuple[str, ...]]]) -> bool:
     """Whether cues repeat the lines before them as a rule; in subtitles by people that is rare."""
-    pairs = list(zip(found, found[1:], strict=False))
+    pairs = list(itertools.pairwise(found))
     repeated = sum(_repeated(one[2], other[2]) > 0 for one, other in pairs)
     return len(pairs) > 1 and repeated * 3 >= len(pairs)
 
