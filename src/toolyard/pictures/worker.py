@@ -17,10 +17,15 @@ FORMATS = (
     "JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "AVIF", "ICO", "PPM", "JPEG2000", "TGA",
 )  # fmt: skip
 """None that runs another program or loads another file."""
-QUALITIES = (90, 80, 70)
+QUALITIES = (90, 75)
+PNG_RATIO = 10
+"""How much smaller than its pixels a PNG may have to be; more is not worth the try."""
 ORIENTATION = 0x0112
-_BROKEN = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, struct.error, zlib.error, EOFError,
-           OverflowError, ZeroDivisionError, Image.DecompressionBombError)  # fmt: skip
+"""In EXIF."""
+LYING = (5, 6, 7, 8)
+PLAIN_MODES = ("1", "L", "LA", "P", "RGB", "RGBA")
+_BROKEN = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, struct.error, zlib.error,
+EOFError,            OverflowError, ZeroDivisionError, Image.DecompressionBombError)  # fmt: skip
 
 
 class RefusedError(Exception):
@@ -39,20 +44,15 @@ def fit(data: bytes, limits: PictureLimits) -> FittedPicture:
         raise RefusedError(PictureRefusal("too_many_pixels", width, height))
     try:
         image.load()
-        turned = int(image.getexif().get(ORIENTATION, 1)) not in (0, 1)
-        fits = (
-            len(data) <= limits.max_bytes
-            and max(image.size) <= limits.max_side
-            and not turned
-            and (width, height) == image.size
-        )
-        if fits and kind in ("JPEG", "PNG") and frames == 1 and image.mode in ("1", "L", "LA", "P", "RGB", "RGBA"):
+        orientation = int(image.getexif().get(ORIENTATION, 1))
+        is_plain = kind in ("JPEG", "PNG") and frames == 1 and image.mode in PLAIN_MODES
+        is_small = len(data) <= limits.max_bytes and max(width, height) <= limits.max_side
+        if is_plain and is_small and orientation in (0, 1):
             found, mime_type, size = data, f"image/{kind.lower()}", image.size
         else:
-            upright: Any = ImageOps.exif_transpose(image) if turned else image
-            if turned:
-                width, height = (upright.size[1] and _swapped(width, height, image, upright))
-            found, mime_type, size = _encoded(upright, kind, limits)
+            if orientation in LYING:
+                width, height = height, width
+            found, mime_type, size = _encoded(ImageOps.exif_transpose(image), kind, limits)
     except _BROKEN:
         raise RefusedError(PictureRefusal("corrupt", width, height)) from None
     return FittedPicture(
@@ -65,11 +65,6 @@ def fit(data: bytes, limits: PictureLimits) -> FittedPicture:
         format=kind,
         frames=frames,
     )
-
-
-def _swapped(width: int, height: int, before: Any, after: Any) -> tuple[int, int]:
-    """The original's size as it is looked at."""
-    return (height, width) if before.size == after.size[::-1] and before.size != after.size else (width, height)
 
 
 def _opened(data: bytes) -> Any:
@@ -90,8 +85,9 @@ def _encoded(image: Any, kind: str, limits: PictureLimits) -> tuple[bytes, str, 
     """PNG for what was sharp, if it fits; else JPEG, smaller and smaller."""
     plain = _in_plain_mode(image)
     plain.thumbnail((limits.max_side, limits.max_side), Image.Resampling.LANCZOS, reducing_gap=3.0)
-    if kind not in ("JPEG", "MPO"):
-        data = _saved(plain, "PNG", optimize=False)
+    pixels = plain.size[0] * plain.size[1] * len(plain.getbands())
+    if kind not in ("JPEG", "MPO") and pixels <= PNG_RATIO * limits.max_bytes:
+        data = _saved(plain, "PNG")
         if len(data) <= limits.max_bytes:
             return data, "image/png", plain.size
     plain = _flat(plain)
@@ -100,26 +96,33 @@ def _encoded(image: Any, kind: str, limits: PictureLimits) -> tuple[bytes, str, 
             data = _saved(plain, "JPEG", quality=quality)
             if len(data) <= limits.max_bytes:
                 return data, "image/jpeg", plain.size
+            if len(data) > 2 * limits.max_bytes:
+                break
         if max(plain.size) <= 16:
             raise RefusedError(PictureRefusal("too_large"))
-        plain.thumbnail((max(1, plain.size[0] * 3 // 4), max(1, plain.size[1] * 3 // 4)))
+        factor = max(0.3, min(0.9, (limits.max_bytes / len(data)) ** 0.5))
+        plain.thumbnail((max(1, int(plain.size[0] * factor)), max(1, int(plain.size[1] * factor))))
 
 
 def _in_plain_mode(image: Any) -> Any:
     if image.mode in ("RGB", "RGBA", "L"):
         return image.copy()
-    if image.mode.startswith("I"):  # 16 bits a pixel, which a plain conversion would cut off
-        return image.point(lambda value: value / 256).convert("L") if image.mode != "I" else _scaled_gray(image)
+    if image.mode == "F" or image.mode.startswith("I"):
+        return _gray(image)
     has_alpha = image.mode in ("LA", "PA", "La", "RGBa") or "transparency" in image.info
     return image.convert("RGBA" if has_alpha else "RGB")
 
 
-def _scaled_gray(image: Any) -> Any:
-    low, high = image.getextrema()
-    if high <= 255:
-        return image.convert("L")
-    span = max(1, high - low)
-    return image.point(lambda value: (value - low) * (255 / span)).convert("L")
+def _gray(image: Any) -> Any:
+    """Eight bits a pixel from more; a plain conversion would cut off what is brighter."""
+    wide = image.convert("F")
+    low, high = wide.getextrema()
+    factor = 255 / (high - low) if high > low else 1.0
+
+    def scale(value: Any) -> Any:
+        return value * factor + -low * factor
+
+    return wide.point(scale).convert("L")
 
 
 def _flat(image: Any) -> Any:

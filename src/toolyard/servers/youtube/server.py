@@ -8,7 +8,7 @@ from ...egress import AddressRules
 from ...ffmpeg import FfmpegMissingError, find_ffmpeg
 from ...kit import Server
 from ...kit.loader import SettingsError, require_extra
-from ...workspace import Workspaces
+from ...workspace import WorkspaceLimits, Workspaces
 from .downloads import Downloads, FoundPrograms
 from .settings import Settings
 from .texts import texts_of
@@ -27,7 +27,9 @@ def build(settings: Settings) -> Server:
     server = Server("youtube", version=__version__, title=texts.server_title, instructions=texts.instructions)
     downloads = Downloads(settings, rules, _programs(settings))
     server.on_close(downloads.close)
-    workspaces = Workspaces(settings.workspace, shared=settings.shared)
+    most = max(WorkspaceLimits().max_file_bytes, settings.max_bytes)
+    limits = WorkspaceLimits(max_file_bytes=most)
+    workspaces = Workspaces(settings.workspace, shared=settings.shared, limits=limits)
     YoutubeTools(downloads, workspaces, settings, texts).add_to(server)
     return server
 

@@ -25,7 +25,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Path of ffmpeg; empty: the one on PATH, or of the package imageio-ffmpeg."""
     cookies: str = ""
     """A cookies file in Netscape's format, for sites that want a login. Every caller uses it."""
-    max_bytes: Annotated[int, Meta(ge=1024)] = 2 * 1024**3
+    max_bytes: Annotated[int, Meta(ge=1024)] = 1024**3
     """Maximum size of what one call downloads."""
     max_items: Count = 50
     """Maximum number of items of a playlist in one call."""

@@ -27,6 +27,14 @@ Fault = Literal[
     "key", "credit", "busy", "unknown", "content", "too_large", "refused", "failing", "slow", "unreachable",
     "unreadable", "empty", "redirect",
 ]  # fmt: skip
+_FAULTS: dict[int, Fault] = {
+    401: "key",
+    403: "key",
+    404: "unknown",
+    408: "slow",
+    413: "too_large",
+    429: "busy",
+}
 _WORTH_ANOTHER_TRY: tuple[Fault, ...] = ("busy", "failing", "unreachable", "unreadable")
 
 
@@ -168,9 +176,8 @@ def _fault(status: int, code: str) -> Fault:
         return "credit"
     if code in ("1301", "content_filter"):
         return "refused"
-    known: dict[int, Fault] = {401: "key", 403: "key", 404: "unknown", 408: "slow", 413: "too_large", 429: "busy"}
-    if status in known:
-        return known[status]
+    if status in _FAULTS:
+        return _FAULTS[status]
     if status >= 500:
         return "failing"
     return "redirect" if status < 400 else "content"

@@ -26,8 +26,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     locale: Locale = "en"
     """The language of descriptions, messages and instructions to the model."""
     api_key: str = ""
-    """The API's key; empty: Z_AI_API_KEY or ZAI_API_KEY. With neither a key nor a `url`, the client's own model
-    is asked."""
+    """The API's key; empty: Z_AI_API_KEY or ZAI_API_KEY. With neither a key nor a `url`, the client's own
+    model is asked."""
     url: str = ""
     """The address of the API, before `chat/completions`; empty: Z_AI_BASE_URL, or Z.AI's own."""
     mode: str = ""

@@ -1,6 +1,7 @@
 """The bytes of an image or video that a call names: a path in the workspace, an address, or a data URL.
 
-Owns where bytes may come from and how many. Private addresses are refused, checked after DNS and at every redirect.
+Owns where bytes may come from and how many. Private addresses are refused, checked after DNS and at every
+redirect.
 """
 
 import asyncio
@@ -9,13 +10,16 @@ import binascii
 import contextlib
 import re
 from collections.abc import AsyncGenerator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from msgspec import Struct
 
 from ...egress import AddressRules, EgressProxy, UnfitAddressError, web_address
 from ...workspace import Workspace
+
+if TYPE_CHECKING:
+    import aiohttp
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[\w.=\"+-]*)*),", re.IGNORECASE)
@@ -145,7 +149,7 @@ class SourceReader:
                     ) from None
                 raise SourceError("unreachable", source=address[:200], host=address[:200], port="") from None
 
-    async def _body(self, address: str, content: "AsyncReader") -> bytes:
+    async def _body(self, address: str, content: "aiohttp.StreamReader") -> bytes:
         found = bytearray()
         async for piece in content.iter_chunked(64 * 1024):
             found += piece
