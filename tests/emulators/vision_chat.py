@@ -1,8 +1,8 @@
 """A vision model behind OpenAI's chat completions, on loopback: as Z.AI's API and others that imitate it.
 
 Strict where a real API is: it wants the key, the documented form of messages, and pictures that are pictures
-and not too large. What the "model" says is the test's script, turn by turn; after the script it describes what it sees.
-`official_vision.py` lets the official `openai` package talk to it.
+and not too large. What the "model" says is the test's script, turn by turn; after that it describes what
+it sees. `official_vision.py` lets the official `openai` package talk to it.
 """
 
 import asyncio

@@ -1,5 +1,4 @@
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def video(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Four seconds: red, then blue."""
     need("ffmpeg")
     path = tmp_path_factory.mktemp("video") / "clip.mp4"
@@ -36,4 +35,4 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "yuv420p",
     ]
     subprocess.run([*command, str(path)], check=True, timeout=120)
-    return path
+    return path.read_bytes()

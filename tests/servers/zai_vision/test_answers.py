@@ -1,4 +1,4 @@
-"""What the model is asked and shown by each tool, and what comes back: by the API, and by the client's model."""
+"""What the model is asked and shown by each tool, and what comes back from the API or the client's model."""
 
 import base64
 import io
@@ -136,9 +136,9 @@ async def test_an_image_is_fetched_from_an_address_or_left_to_the_api(tmp_path: 
 
 
 async def test_a_small_video_is_sent_whole_and_a_large_one_as_pictures_with_times(
-    video: Path, tmp_path: Path
+    video: bytes, tmp_path: Path
 ):
-    (tmp_path / "clip.mp4").write_bytes(video.read_bytes())
+    (tmp_path / "clip.mp4").write_bytes(video)
     async with vision_chat() as api:
         async with talking(tmp_path, api) as talk:
             found = await talk("analyze_video", video_source="clip.mp4", prompt="What happens?")
@@ -218,8 +218,8 @@ async def test_without_a_key_the_clients_own_model_is_asked(era: str, tmp_path: 
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_the_clients_model_is_shown_a_video_as_pictures(era: str, video: Path, tmp_path: Path):
-    (tmp_path / "clip.mp4").write_bytes(video.read_bytes())
+async def test_the_clients_model_is_shown_a_video_as_pictures(era: str, video: bytes, tmp_path: Path):
+    (tmp_path / "clip.mp4").write_bytes(video)
     model = ClientModel()
     async with talking(tmp_path, era=era, on_sample=model, frames=2) as talk:
         found = await talk("analyze_video", video_source="clip.mp4", prompt="What happens?")

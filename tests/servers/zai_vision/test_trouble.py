@@ -1,4 +1,4 @@
-"""Bad pictures, forbidden addresses, an API in trouble, calls that are given up: a clear error, and never the key."""
+"""Bad pictures, forbidden addresses, an API in trouble, calls given up: a clear error, and never the key."""
 
 import asyncio
 import logging
