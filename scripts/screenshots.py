@@ -80,8 +80,8 @@ class Command:
 class Picture:
     """Its commands run in the checkout, or in a folder with `files`, whose parent is `~`.
 
-    With `serves` a gateway of that configuration runs meanwhile, with `beside` another program, which prints a
-    line when it is ready. `before` runs first and is not shown.
+    With `serves` a gateway of that configuration runs meanwhile, with `beside` another program, which prints
+    a line when it is ready. `before` runs first and is not shown.
     """
 
     title: str
@@ -300,7 +300,7 @@ PICTURES = {
         (
             Command("toolyard list zai_vision"),
             Command(
-                "toolyard call --target zai_vision analyze_image image_source=screens.webp prompt='How large?'"
+                "toolyard call --target zai_vision analyze_image image_source=screens.webp prompt='Size?'"
             ),
             Command("toolyard call --target zai_vision analyze_image image_source=report.pdf prompt='What?'"),
         ),
