@@ -49,6 +49,8 @@ BUNDLED = {
     "workbench": "Python and shell commands in a box, which can call the other tools",
     "rest": "any REST API, described by a table",
     "tiflux": "TiFlux, a help desk: tickets, clients, chats",
+    "youtube": "videos, audio, subtitles and playlists of YouTube and other sites",
+    "zai_vision": "questions about images and videos to a vision model",
 }
 
 
