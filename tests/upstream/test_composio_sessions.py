@@ -24,7 +24,7 @@ from tests.upstream.composio import (
     sessions_of,
 )
 from toolyard.config import Http, load
-from toolyard.upstream.composio import UserIds
+from toolyard.composio import UserIds
 from toolyard.upstream.errors import UpstreamError
 
 QUERY = {"queries": [{"use_case": "send an email"}]}
@@ -44,6 +44,7 @@ async def test_a_tenant_s_conversation_has_one_session_in_its_own_name_and_lists
     assert composio.sessions[id].config == {
         "toolkits": {"enable": ["gmail", "slack"]},
         "manage_connections": {"callback_url": callback},
+        "workbench": {"auto_offload_threshold": 5_000_000},
     }
     assert len(composio.sessions) == 2
     assert all(request.headers["x-api-key"] == composio.api_key for request in composio.requests)
