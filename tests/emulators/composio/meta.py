@@ -166,18 +166,14 @@ async def _executed(desk: Desk, index: int, item: dict[str, Any]) -> dict[str, A
 
 
 async def _workbench(desk: Desk, arguments: dict[str, Any]) -> Done:
-    if len(arguments["code_to_execute"]) > MAX_CODE:
-        raise Refusal(413, f"code_to_execute has more than {MAX_CODE} characters")
+    if len(arguments["code_to_execute"]) > desk.world.max_code:
+        raise Refusal(413, f"code_to_execute has more than {desk.world.max_code} characters")
     sandbox = _sandbox(desk, arguments)
     sandbox.mount(files.of_session(desk.world, desk.session))
     done = await sandbox.python(arguments["code_to_execute"])
     if desk.lies:
         sandbox.damage()
     return {**done, "results": "", "session": _again(desk)}
-
-
-MAX_CODE = 7_000_000
-"""Five megabytes as base64, and some room for the code around it."""
 
 
 def _sandbox(desk: Desk, arguments: dict[str, Any]) -> Sandbox:

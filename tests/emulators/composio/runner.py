@@ -73,7 +73,9 @@ def main():
     for line in asked:
         order = json.loads(line)
         done = run(order["code"], namespace) if "code" in order else shell(order["command"])
-        print(json.dumps(done), file=answers, flush=True)
+        # Not `print`, which the code may have replaced.
+        answers.write(json.dumps(done) + "\n")
+        answers.flush()
 
 
 main()

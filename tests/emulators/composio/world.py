@@ -129,6 +129,8 @@ class World:
         """By user and id: a session's, or one that a sandbox was given."""
         self.stale = 0
         """How many of the next presigned addresses have expired before they are used."""
+        self.max_code = 7_000_000
+        """Of a cell: five megabytes as base64, and room for the code around it."""
         self.backend = "s3"
         """Or `azure_blob_storage`, which wants a header of its own."""
         self.file_form = "s3url"

@@ -1,6 +1,6 @@
 """What this server runs in a remote workbench to move files: one program, and its answers.
 
-Everything the program works on is inside one base64 text, so no path or content ever is a part of the code.
+Everything the program works on is base64, so no path or content ever is a part of the code.
 The answer is one line that begins with a mark that was never used before, so that no other output is taken
 for it. `proof` is a hash over a fresh nonce and the file: a workbench that does not have these very bytes
 cannot know it.
@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...composio import members, text
 
 _PROGRAM = """\
-def _toolyard_cell(given):
+def _toolyard_cell(given, data):
     import base64, hashlib, json, os, shutil
     ask = json.loads(base64.b64decode(given))
     path = os.path.join("/home/user", ask["path"])
@@ -52,7 +52,7 @@ def _toolyard_cell(given):
             if held != ask["offset"]:
                 return {"failed": "offset", "held": held}
             with open(part, "ab") as file:
-                file.write(base64.b64decode(ask["data"]))
+                file.write(base64.b64decode(data))
             return {}
         if os.path.exists(path) and not ask["overwrite"]:
             return {"failed": "exists"}
@@ -73,13 +73,14 @@ def _toolyard_cell(given):
     print(ask["mark"] + json.dumps(answer))
 
 
-_toolyard_cell("GIVEN")
+_toolyard_cell("GIVEN", "DATA")
 del _toolyard_cell
 """
 _ERRNO = {
     "1": "denied",
     "2": "missing",
     "13": "denied",
+    "17": "not_a_file",
     "20": "not_a_file",
     "21": "not_a_file",
     "27": "too_large",
@@ -126,9 +127,15 @@ class Cell(Struct, frozen=True):
         return None
 
 
-def cell(path: str, steps: list[str], *, id: str = "", nonce: str = "", **given: Any) -> Cell:
+def cell(
+    path: str, steps: list[str], *, id: str = "", nonce: str = "", data: bytes = b"", **given: Any
+) -> Cell:
     """Build the code that does these steps with a file."""
     mark = f"toolyard-{secrets.token_hex(8)}:"
     asked = {"path": path, "steps": steps, "id": id, "nonce": nonce, "mark": mark, **given}
-    packed = base64.b64encode(msgspec.json.encode(asked)).decode("ascii")
-    return Cell(_PROGRAM.replace("GIVEN", packed), mark)
+    code = _PROGRAM.replace("GIVEN", _packed(msgspec.json.encode(asked)))
+    return Cell(code.replace("DATA", _packed(data)), mark)
+
+
+def _packed(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

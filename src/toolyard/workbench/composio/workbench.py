@@ -50,6 +50,7 @@ ROUTER_SESSION = "trs_"
 MOUNT = "files"
 PART_BYTES = 3_000_000
 """Of one append."""
+MIN_PART_BYTES = 64 * 1024
 READ_BYTES = 192 * 1024
 """Of one read: what a cell prints is cut where it gets long."""
 MAX_SESSIONS = 4096
@@ -286,13 +287,22 @@ class ComposioWorkbench:
     async def _send(self, upload: "_Upload", source: BinaryIO, start: int, session: str | None) -> None:
         if upload.size > LOCAL_BYTES and await self._send_by_mount(upload, source, session):
             return
-        source.seek(start)
         part = PART_BYTES if upload.size > LOCAL_BYTES else LOCAL_BYTES
-        for offset in range(0, upload.size or 1, part):
+        offset = 0
+        while True:
+            source.seek(start + offset)
             data = await asyncio.to_thread(_exactly, source, min(part, upload.size - offset))
-            steps = ["append", "finish"] if offset + part >= upload.size else ["append"]
-            packed = base64.b64encode(data).decode("ascii")
-            await self._answer(upload.cell(steps, offset=offset, data=packed), upload.path, session)
+            steps = ["append", "finish"] if offset + len(data) == upload.size else ["append"]
+            try:
+                await self._answer(upload.cell(steps, offset=offset, data=data), upload.path, session)
+            except ComposioError as error:
+                if part < MIN_PART_BYTES or not _is_too_long(error):
+                    raise
+                part //= 4  # how long code may be is not documented
+                continue
+            offset += len(data)
+            if offset == upload.size:
+                return
 
     async def _send_by_mount(self, upload: "_Upload", source: BinaryIO, session: str | None) -> bool:
         """Send a large file through the session's mount; False if the session has none."""
@@ -519,6 +529,14 @@ def _is_expired(error: ComposioError) -> bool:
     return (
         error.fault == "refused" and len(error.message) < 500 and _EXPIRED.search(error.message) is not None
     )
+
+
+_TOO_LONG = re.compile(r"too (large|long|big)|characters|exceed|payload|max(imum)? (size|length)", re.I)
+
+
+def _is_too_long(error: ComposioError) -> bool:
+    """Whether a cell was refused unread for the length of its code."""
+    return error.status == 413 or (error.fault == "refused" and _TOO_LONG.search(error.message) is not None)
 
 
 def _measure(source: BinaryIO, nonce: str, max_bytes: int) -> tuple[int, str, str]:
