@@ -32,6 +32,7 @@ PROGRAMS = {
         "install": ["chromium"],
         "commands": [["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"]],
     },
+    "ffmpeg": {"title": "ffmpeg", "install": ["ffmpeg"], "commands": [["ffmpeg"], ["ffprobe"]]},
     "mariadb": {
         "title": "MariaDB",
         "install": ["mariadb-server-core", "mariadb-client-core"],  # the first calls a program of the second
