@@ -95,10 +95,18 @@ class ComposioAccess(Struct, frozen=True, kw_only=True):
         return f"ComposioAccess(base_url={self.base_url!r}, user_id={self.user_id!r})"  # never the key
 
 
+OnProgress = Callable[[int, int], None]
+"""Receives the bytes transferred so far, and those in all."""
+
+
 class Digest(Protocol):
     def update(self, data: bytes, /) -> object: ...
 
     def hexdigest(self) -> str: ...
+
+
+def silent(done: int, total: int) -> None:
+    pass
 
 
 class ComposioApi:
@@ -195,7 +203,9 @@ class ComposioApi:
 
     # Presigned addresses
 
-    async def download(self, url: str, into: BinaryIO, digest: Digest, max_bytes: int) -> int:
+    async def download(
+        self, url: str, into: BinaryIO, digest: Digest, max_bytes: int, report: OnProgress = silent
+    ) -> int:
         """Copy what is at a presigned address into a file; return its size."""
         size = 0
         async with self._transfer("GET", url) as reply:
@@ -207,17 +217,26 @@ class ComposioApi:
                     raise too_large(max_bytes)
                 digest.update(piece)
                 await asyncio.to_thread(into.write, piece)
+                report(size, max(size, reply.content_length or 0))
         return size
 
     async def upload(
-        self, url: str, source: BinaryIO, size: int, mimetype: str, headers: Mapping[str, str], md5: str
+        self,
+        url: str,
+        source: BinaryIO,
+        size: int,
+        mimetype: str,
+        *,
+        md5: str,
+        headers: Mapping[str, str] | None = None,
+        report: OnProgress = silent,
     ) -> None:
         """Send a file to a presigned address. Nothing is stored if the file is not the one with this MD5."""
         async with self._transfer(
             "PUT",
             url,
-            data=_pieces(source, size, md5),
-            headers={"Content-Type": mimetype, "Content-Length": str(size), **headers},
+            data=_pieces(source, size, md5, report),
+            headers={"Content-Type": mimetype, "Content-Length": str(size), **(headers or {})},
         ):
             pass
 
@@ -327,7 +346,7 @@ def _failed(error: Exception) -> Exception:
     return error
 
 
-async def _pieces(source: BinaryIO, size: int, md5: str) -> AsyncGenerator[bytes]:
+async def _pieces(source: BinaryIO, size: int, md5: str, report: OnProgress) -> AsyncGenerator[bytes]:
     digest, left = hashlib.md5(usedforsecurity=False), size
     while left:
         piece = await asyncio.to_thread(source.read, min(CHUNK, left))
@@ -338,6 +357,7 @@ async def _pieces(source: BinaryIO, size: int, md5: str) -> AsyncGenerator[bytes
         if not left and digest.hexdigest() != md5:
             raise ComposioError("changed", "the file changed while it was read")
         yield piece
+        report(size - left, size)
 
 
 async def _start_of(reply: "aiohttp.ClientResponse") -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 
 from ...composio import NOT_FOUND, members, text
-from .api import CHUNK, ComposioApi, ComposioError, too_large, without_query
+from .api import CHUNK, ComposioApi, ComposioError, OnProgress, silent, too_large, without_query
 
 REQUESTS = ("/api/v3/files/upload/request", "/api/v3.1/files/upload/request")
 """Composio's own client uses the first, whatever the version of the rest."""
@@ -37,7 +37,14 @@ class ComposioStore:
         self._api = api
 
     async def upload(
-        self, source: BinaryIO, name: str, *, mimetype: str = "", tool: str, toolkit: str
+        self,
+        source: BinaryIO,
+        name: str,
+        *,
+        mimetype: str = "",
+        tool: str,
+        toolkit: str,
+        report: OnProgress = silent,
     ) -> StoredFile:
         """Store a local file that is open for reading, for one tool of one toolkit.
 
@@ -62,7 +69,9 @@ class ComposioStore:
                 return stored
             source.seek(start)
             try:
-                await self._api.upload(granted.url, source, size, mimetype, granted.headers, md5)
+                await self._api.upload(
+                    granted.url, source, size, mimetype, md5=md5, headers=granted.headers, report=report
+                )
                 return stored
             except ComposioError as error:
                 if not tries_left or error.fault not in ("storage", "interrupted"):

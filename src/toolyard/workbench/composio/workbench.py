@@ -34,7 +34,16 @@ from ...composio import (
 )
 from ...wire.call import Caller
 from ..protocol import BashResult, CallTool, CellResult, OnOutput, WorkbenchError, WorkbenchFile
-from .api import CELL_SECONDS, CHUNK, ComposioAccess, ComposioApi, ComposioError, too_large
+from .api import (
+    CELL_SECONDS,
+    CHUNK,
+    ComposioAccess,
+    ComposioApi,
+    ComposioError,
+    OnProgress,
+    silent,
+    too_large,
+)
 from .cell import Cell, CellAnswer, cell
 
 T = TypeVar("T")
@@ -90,7 +99,8 @@ class ComposioWorkbenches:
 
     def of(self, caller: Caller) -> "ComposioWorkbench":
         user = self._users.of(caller.owner, caller.tenant, caller.agent, caller.thread)
-        return ComposioWorkbench(self, user, (caller.owner, caller.thread, user))
+        # Code with the rights of one agent must not meet what another has prepared.
+        return ComposioWorkbench(self, user, (caller.principal.binding, caller.thread, user))
 
     async def close(self) -> None:
         """End requests under way. Composio's sessions expire by themselves: another process may use them."""
@@ -196,6 +206,8 @@ class ComposioWorkbench:
         self._api = owner.api
         self._user = user
         self._key = key
+        self.report: OnProgress = silent
+        """Called while a file is on its way."""
 
     # Code
 
@@ -301,6 +313,7 @@ class ComposioWorkbench:
                 part //= 4  # how long code may be is not documented
                 continue
             offset += len(data)
+            self.report(offset, upload.size)
             if offset == upload.size:
                 return
 
@@ -320,7 +333,9 @@ class ComposioWorkbench:
         if not url or not prefix:
             return False
         try:
-            await self._api.upload(url, source, upload.size, "application/octet-stream", {}, upload.md5)
+            await self._api.upload(
+                url, source, upload.size, "application/octet-stream", md5=upload.md5, report=self.report
+            )
             taken = upload.cell(["take", "finish"], source=f"{prefix}/{upload.id}")
             await self._answer(taken, upload.path, session)
             return True
@@ -403,7 +418,7 @@ class ComposioWorkbench:
         url = text(file.get("s3url"), file.get("uri"), file.get("url"))
         if not url.startswith(("https://", "http://")):
             return None
-        return await self._api.download(url, into, digest, most)
+        return await self._api.download(url, into, digest, most, self.report)
 
     async def _read_parts(
         self, path: str, into: BinaryIO, found: CellAnswer, nonce: str, session: str | None
@@ -423,6 +438,7 @@ class ComposioWorkbench:
                 raise _mismatch(path, "a part of it is not readable") from None
             digest.update(data)
             await asyncio.to_thread(into.write, data)
+            self.report(offset + len(data), found.size)
         if digest.hexdigest() != found.proof:
             raise _mismatch(path, "it changed while it was read")
 
