@@ -6,6 +6,7 @@ from ...workspace import Workspaces
 from .files import add_file_tools
 from .settings import Settings
 from .texts import message
+from .workbench import add_workbench_tools
 
 
 def build(settings: Settings) -> Server:
@@ -21,4 +22,5 @@ def build(settings: Settings) -> Server:
     )
     workspaces = Workspaces(settings.workspace, shared=settings.shared, limits=settings.limits)
     add_file_tools(server, workspaces, settings)
+    add_workbench_tools(server, workspaces, settings)
     return server

@@ -1,10 +1,11 @@
 """The settings of the local_toolkit server."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from ...kit.localization import Locale
+from ...kit.settings import text_list
 from ...workspace import WorkspaceLimits
 
 Count = Annotated[int, Meta(ge=1)]
@@ -30,6 +31,27 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Maximum size of a picture that is shown; a larger one is only described."""
     list_limit: Count = 1_000
     """Maximum number of entries of a folder in one list."""
+    workbench: Literal["auto", "local", "composio"] = "auto"
+    """Where `workbench_upload` puts files: `composio`, `local`, or `auto`: Composio if there is a key."""
+    composio_api_key: str = ""
+    """Composio's API key; empty: the variable COMPOSIO_API_KEY."""
+    composio_url: str = ""
+    """The URL of Composio's API; empty: the variable COMPOSIO_BASE_URL, else Composio's own."""
+    composio_user: str = ""
+    """The user at Composio; `{user}`, `{tenant}`, `{agent}` and `{thread}` are the caller's. Empty: the
+    variable DEFAULT_USER_ID, else `{user}`."""
+    transfer_bytes: Size = 100_000_000
+    """Maximum size of a file that goes to a workbench or comes from one."""
+    allow: str | tuple[str, ...] = ()
+    """Private hosts and networks that may be reached: `files.intra.example`, `10.1.0.0/16`; a list, or a text
+    with commas."""
+
+    def __repr__(self) -> str:
+        return f"Settings(workspace={self.workspace!r}, workbench={self.workbench!r})"  # never the key
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        return text_list(self.allow)
 
     @property
     def limits(self) -> WorkspaceLimits:

@@ -3,7 +3,6 @@
 Owns the choice of the workbench: Composio's if there is a key, else the local one.
 """
 
-from .places import WorkbenchChoice, WorkbenchPlace, choose_workbench
 from .tools import add_workbench_tools
 
-__all__ = ["WorkbenchChoice", "WorkbenchPlace", "add_workbench_tools", "choose_workbench"]
+__all__ = ["add_workbench_tools"]

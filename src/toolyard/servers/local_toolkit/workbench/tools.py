@@ -12,10 +12,12 @@ from ....composio import LOCAL_BYTES
 from ....kit import Context, Long, Server, ToolError, ToolResult
 from ....kit.localization import Locale, LocalizedTool, add_localized_tool
 from ....kit.schema.validation import schema_of
-from ....workbench import Workbench, WorkbenchError
+from ....workbench import WorkbenchError
 from ....workbench.composio import ComposioWorkbench
+from ....workbench.files import FileWorkbench
 from ....workspace import Workspace, WorkspaceError, Workspaces
-from .places import WorkbenchPlace
+from ..settings import Settings
+from .places import WorkbenchPlace, choose_workbench
 from .texts import ATTACH, DOWNLOAD, UPLOAD, explain, message
 
 HOME = "/home/user"
@@ -170,7 +172,7 @@ class WorkbenchTools:
         with self._errors():
             return self._workspaces.of(ctx.caller)
 
-    def _bench(self, ctx: Context, report: Callable[[int, int], None]) -> Workbench:
+    def _bench(self, ctx: Context, report: Callable[[int, int], None]) -> FileWorkbench:
         bench = self._place.workbenches.of(ctx.caller)
         if isinstance(bench, ComposioWorkbench):
             bench.report = report
@@ -249,11 +251,10 @@ async def _progress(ctx: Context, shown: str) -> AsyncGenerator[Callable[[int, i
     await tell()
 
 
-def add_workbench_tools(
-    server: Server, workspaces: Workspaces, place: WorkbenchPlace, locale: Locale, max_bytes: int
-) -> None:
-    """Adds the three tools. The workbench is closed with the server."""
-    tools = WorkbenchTools(workspaces, place, locale, max_bytes)
+def add_workbench_tools(server: Server, workspaces: Workspaces, settings: Settings) -> None:
+    """The workbench is closed with the server."""
+    locale, place = settings.locale, choose_workbench(settings, workspaces)
+    tools = WorkbenchTools(workspaces, place, locale, settings.transfer_bytes)
     remote = place.kind == "composio"
 
     def add(
