@@ -160,6 +160,28 @@ async def test_a_report_is_written_uploaded_attached_and_mailed_and_arrives_byte
         assert content(local) == REPORT.encode()
 
 
+async def test_a_session_of_the_gateway_s_own_search_names_the_workbench_of_composio_s_tools(
+    composio: ComposioEmulator, tmp_path: Path
+) -> None:
+    servers = mounted(tmp_path / "work", composio)
+    async with yard(*servers, identify=identify, view="search") as gateway:
+        asked = {"queries": [{"use_case": "run python code"}]}
+        thread = {"x-toolyard-thread": "t"}
+        found = (await gateway.call("search_tools", asked, headers=thread)).result["structuredContent"]
+        session = found["session"]["id"]
+        await done(gateway, "mcp__local_toolkit__write_local_file", path="a.txt", content="from here")
+        await done(
+            gateway,
+            "mcp__local_toolkit__workbench_upload",
+            local_path="a.txt",
+            remote_path="/home/user/a.txt",
+            session_id=session,
+        )
+        code = "print(open('/home/user/a.txt').read())"
+        ran = await done(gateway, "mcp__composio__COMPOSIO_REMOTE_WORKBENCH", code_to_execute=code)
+        assert ran["structuredContent"]["stdout"] == "from here\n"
+
+
 async def test_tenants_and_conversations_have_workbenches_of_their_own(
     composio: ComposioEmulator, tmp_path: Path
 ) -> None:
