@@ -4,6 +4,7 @@ Every reply that the package gets here is checked against its own models of the 
 """
 
 import base64
+from typing import Any
 
 import pytest
 
@@ -264,7 +265,7 @@ async def test_the_seed_s_bridge_of_files_works_by_the_official_package(official
         assert got["data"]["file"] == str(path)
         assert path.read_bytes() == report
 
-        where = {"tool": "GMAIL_SEND_EMAIL", "toolkit": "gmail"}
+        where: dict[str, Any] = {"tool": "GMAIL_SEND_EMAIL", "toolkit": "gmail"}
         stored = await official.do(composio, "upload", path=str(path), environment=reach, **where)
         key = "proj_emulated/gmail/GMAIL_SEND_EMAIL/report.bin"
         assert stored == {"name": "report.bin", "mimetype": "application/octet-stream", "s3key": key}

@@ -23,8 +23,8 @@ from tests.upstream.composio import (
     remote,
     sessions_of,
 )
-from toolyard.config import Http, load
 from toolyard.composio import UserIds
+from toolyard.config import Http, load
 from toolyard.upstream.errors import UpstreamError
 
 QUERY = {"queries": [{"use_case": "send an email"}]}

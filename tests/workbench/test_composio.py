@@ -27,7 +27,7 @@ from toolyard.workbench.composio import (
 
 REPORT = b"<h1>Report</h1>\n" + bytes(range(256))
 LARGE = random.Random(17).randbytes(6_000_000)
-MAIL = {"tool": "GMAIL_SEND_EMAIL", "toolkit": "gmail"}
+MAIL: dict[str, Any] = {"tool": "GMAIL_SEND_EMAIL", "toolkit": "gmail"}
 
 
 def caller(user: str = "ana", thread: str = "t1") -> Caller:
