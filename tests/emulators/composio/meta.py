@@ -177,7 +177,7 @@ async def _workbench(desk: Desk, arguments: dict[str, Any]) -> Done:
 
 
 def _sandbox(desk: Desk, arguments: dict[str, Any]) -> Sandbox:
-    return desk.world.sandbox(desk.session.user_id, arguments.get("session_id") or desk.session.id)
+    return desk.world.workbench(desk.session.user_id, arguments.get("session_id") or desk.session.id)
 
 
 async def _bash(desk: Desk, arguments: dict[str, Any]) -> Done:

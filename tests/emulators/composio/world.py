@@ -218,6 +218,10 @@ class World:
             self.sandboxes[user_id, id] = Sandbox(id, user_id)
         return self.sandboxes[user_id, id]
 
+    def workbench(self, user_id: str, session: str) -> Sandbox:
+        """That of a session: another place than the sandboxes of the code interpreter."""
+        return self.sandbox(user_id, f"workbench:{session}")
+
     async def close(self) -> None:
         for sandbox in self.sandboxes.values():
             await sandbox.close()

@@ -13,6 +13,7 @@ import pytest
 
 from tests.app.yard import Yard, yard
 from tests.emulators.composio import ComposioEmulator
+from tests.programs import needs
 from toolyard import Client
 from toolyard.config import Composio, InProcess, ServerConfig
 from toolyard.kit.loader import LoadError, load
@@ -160,6 +161,34 @@ async def test_a_report_is_written_uploaded_attached_and_mailed_and_arrives_byte
         assert content(local) == REPORT.encode()
 
 
+@needs("bubblewrap")
+async def test_code_in_the_local_workbench_works_on_an_uploaded_file_and_its_result_is_mailed(
+    composio: ComposioEmulator, tmp_path: Path
+) -> None:
+    composio.connect("acme", "gmail")
+    folder = {"workspace": str(tmp_path / "work")}
+    box = InProcess(module="toolyard.servers.workbench", options=folder)
+    servers = [
+        *mounted(tmp_path / "work", composio, workbench="local"),
+        ServerConfig(name="workbench", where=box, timeout=60),
+    ]
+    async with yard(*servers, identify=identify, view="search") as gateway:
+        tool = "mcp__local_toolkit__{}".format
+        await done(gateway, tool("write_local_file"), path="work_products/report.html", content=REPORT)
+        up = {"local_path": "work_products/report.html", "remote_path": "/home/user/in/report.html"}
+        await done(gateway, tool("workbench_upload"), **up)
+        code = "data = open('in/report.html', 'rb').read(); open('out.bin', 'wb').write(data[::-1])"
+        ran = await done(gateway, "mcp__workbench__REMOTE_WORKBENCH", code_to_execute=code)
+        assert not ran["structuredContent"].get("error"), ran
+        down = {"remote_path": "/home/user/out.bin", "local_path": "work_products/out.bin"}
+        await done(gateway, tool("workbench_download"), **down)
+        attached = await done(gateway, tool("upload_to_composio"), path="work_products/out.bin")
+        attachment = {name: attached["structuredContent"][name] for name in ("s3key", "mimetype", "name")}
+        mail = {"recipient_email": "bo@example.com", "body": "Backwards.", "attachment": attachment}
+        await done(gateway, "mcp__composio__GMAIL_SEND_EMAIL", **mail)
+        assert composio.records["emails"][0]["received"] == REPORT.encode()[::-1]
+
+
 async def test_a_session_of_the_gateway_s_own_search_names_the_workbench_of_composio_s_tools(
     composio: ComposioEmulator, tmp_path: Path
 ) -> None:
@@ -299,6 +328,8 @@ async def test_the_variables_of_composio_s_clients_are_read(
 def test_settings_that_do_not_fit_are_named(folder: Path) -> None:
     with pytest.raises(LoadError, match="set COMPOSIO_API_KEY"):
         load(MODULE, options={"workbench": "composio"})
+    with pytest.raises(LoadError, match="'composio_url'"):
+        load(MODULE, options={"composio_api_key": "ak_1", "composio_url": "backend.composio.dev"})
     with pytest.raises(LoadError, match="'allow'"):
         load(MODULE, options={"composio_api_key": "ak_1", "allow": "http://x/"})
 
@@ -454,6 +485,18 @@ async def test_an_unknown_tool_of_an_attachment_is_named_with_what_to_do(
         composio.stale(2)
         text = await refused(client, "upload_to_composio", path="report.html")
         assert "may have expired" in json.loads(text)["error"]
+
+
+async def test_a_large_upload_goes_on_as_a_task_and_a_small_one_is_answered_at_once(
+    composio: ComposioEmulator, folder: Path
+) -> None:
+    (folder / "large.bin").write_bytes(LARGE)
+    async with toolkit(folder, composio) as client:
+        task = await client.start_task(
+            "workbench_upload", {"local_path": "large.bin", "remote_path": "/home/user/large.bin"}
+        )
+        assert (await task.result()).structured["size"] == len(LARGE)
+        assert sandbox(composio) == {"/home/user/large.bin": LARGE}
 
 
 async def test_progress_grows_to_the_whole_size(composio: ComposioEmulator, folder: Path) -> None:

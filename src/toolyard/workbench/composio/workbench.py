@@ -216,7 +216,7 @@ class ComposioWorkbench:
         code: str,
         *,
         session: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 (the protocol's)
+        timeout: float | None = None,
         on_output: OnOutput | None = None,
         call_tool: CallTool | None = None,
     ) -> CellResult:
@@ -248,7 +248,7 @@ class ComposioWorkbench:
         command: str,
         *,
         session: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 (the protocol's)
+        timeout: float | None = None,
         on_output: OnOutput | None = None,
     ) -> BashResult:
         mark = f"toolyard-{secrets.token_hex(8)}:"

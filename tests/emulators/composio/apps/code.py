@@ -28,7 +28,7 @@ def _place(deed: Deed) -> Sandbox:
     """Where files are: the sandbox that is named, or the workbench of the session or the user."""
     if "sandbox_id" in deed.arguments:
         return _sandbox(deed)
-    return deed.world.sandbox(deed.user, deed.session or "direct")
+    return deed.world.workbench(deed.user, deed.session or "direct")
 
 
 def _create(deed: Deed) -> dict[str, Any]:

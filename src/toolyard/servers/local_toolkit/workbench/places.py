@@ -33,11 +33,14 @@ def choose_workbench(settings: Settings, workspaces: Workspaces) -> WorkbenchPla
         if settings.workbench == "composio":
             raise SettingsError(f"field 'workbench': Composio needs a key; set {KEY_VARIABLE}")
         return WorkbenchPlace("local", local, None, local.close)
+    url = settings.composio_url or os.environ.get(URL_VARIABLE, "") or BASE_URL
+    if not url.startswith(("https://", "http://")):
+        raise SettingsError(f"field 'composio_url': {url[:200]!r} is not an address of the web")
     try:
         api = ComposioApi(
             ComposioAccess(
                 api_key=key,
-                base_url=settings.composio_url or os.environ.get(URL_VARIABLE, "") or BASE_URL,
+                base_url=url,
                 user_id=settings.composio_user or os.environ.get(USER_VARIABLE, "") or "{user}",
                 allow=settings.allowed,
                 max_bytes=settings.transfer_bytes,

@@ -216,7 +216,13 @@ async def _opened(workspace: Workspace, path: str) -> AsyncGenerator[BinaryIO]:
 async def _created(workspace: Workspace, path: str) -> AsyncGenerator[BinaryIO]:
     """A file that takes its name if the block ends well; removed otherwise, also if the call is cancelled."""
     with ExitStack() as stack:
-        yield await asyncio.to_thread(stack.enter_context, workspace.create(path))
+        opening = asyncio.create_task(asyncio.to_thread(stack.enter_context, workspace.create(path)))
+        try:
+            file = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            await asyncio.wait([opening])  # the thread goes on, and what it opens has to be closed
+            raise
+        yield file
 
 
 @asynccontextmanager
@@ -258,7 +264,11 @@ def add_workbench_tools(server: Server, workspaces: Workspaces, settings: Settin
     remote = place.kind == "composio"
 
     def add(
-        function: Callable[..., object], texts: dict[Locale, LocalizedTool], form: type, open: bool
+        function: Callable[..., object],
+        texts: dict[Locale, LocalizedTool],
+        form: type,
+        open: bool,
+        replaces: bool,
     ) -> None:
         add_localized_tool(
             server,
@@ -267,7 +277,7 @@ def add_workbench_tools(server: Server, workspaces: Workspaces, settings: Settin
             en=texts["en"],
             pt=texts["pt"],
             read_only=False,
-            destructive=False,
+            destructive=replaces,
             idempotent=True,
             open_world=open,
             output_schema=schema_of(form),
@@ -275,7 +285,7 @@ def add_workbench_tools(server: Server, workspaces: Workspaces, settings: Settin
             bounded=True,
         )
 
-    add(tools.download, DOWNLOAD, WorkbenchDownload, remote)
-    add(tools.upload, UPLOAD, WorkbenchUpload, remote)
-    add(tools.attach, ATTACH, ComposioAttachment, True)
+    add(tools.download, DOWNLOAD, WorkbenchDownload, remote, True)
+    add(tools.upload, UPLOAD, WorkbenchUpload, remote, True)
+    add(tools.attach, ATTACH, ComposioAttachment, True, False)
     server.on_close(place.close)
