@@ -25,7 +25,9 @@ def extractors() -> dict[str, Callable[[str], str]]:
     # The settings of the seed's server.
     excluded = ("nav", "footer", "header", "aside", "script", "style")
     maker = makers.DefaultMarkdownGenerator(
-        content_filter=filters.PruningContentFilter(threshold=0.5, threshold_type="fixed", min_word_threshold=10),
+        content_filter=filters.PruningContentFilter(
+            threshold=0.5, threshold_type="fixed", min_word_threshold=10
+        ),
         options={"ignore_links": True, "ignore_images": True},
     )
 

@@ -28,7 +28,7 @@ COUNTS = {
     "sessions": 3,
     "render": 3,
     "browser": 10,
-    "local_toolkit": 8,
+    "local_toolkit": 11,
     "workbench": 8,
     "tiflux": 114,
     "youtube": 6,
@@ -89,6 +89,7 @@ RESULT_TYPES: dict[str, list[str]] = {
     "local_toolkit": [
         "Archive",
         "ArchivedFile",
+        "ComposioAttachment",
         "Corpus",
         "Crawl",
         "CrawlProblem",
@@ -101,6 +102,8 @@ RESULT_TYPES: dict[str, list[str]] = {
         "ResearchSource",
         "ResearchSummary",
         "SavedPage",
+        "WorkbenchDownload",
+        "WorkbenchUpload",
         "Written",
     ],
     "workbench": [

@@ -9,6 +9,7 @@ from .research import add_research_tools
 from .resources import add_file_resources
 from .settings import Settings
 from .texts import message
+from .workbench import add_workbench_tools
 
 
 def build(settings: Settings) -> Server:
@@ -27,4 +28,5 @@ def build(settings: Settings) -> Server:
     add_research_tools(server, workspaces, settings)
     add_crawling_tools(server, workspaces, settings)
     add_file_resources(server, workspaces, settings)
+    add_workbench_tools(server, workspaces, settings)
     return server

@@ -1,7 +1,7 @@
 """The settings of the local_toolkit server."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -40,10 +40,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Maximum size of a picture that is shown; a larger one is only described."""
     list_limit: Count = 1_000
     """Maximum number of entries of a folder in one list."""
-
+    workbench: Literal["auto", "local", "composio"] = "auto"
+    """Where `workbench_upload` puts files: `composio`, `local`, or `auto`: Composio if there is a key."""
+    composio_api_key: str = ""
+    """Composio's API key; empty: the variable COMPOSIO_API_KEY."""
+    composio_url: str = ""
+    """The URL of Composio's API; empty: the variable COMPOSIO_BASE_URL, else Composio's own."""
+    composio_user: str = ""
+    """The user at Composio; `{user}`, `{tenant}`, `{agent}` and `{thread}` are the caller's. Empty: the
+    variable DEFAULT_USER_ID, else `{user}`."""
+    transfer_bytes: Size = 100_000_000
+    """Maximum size of a file that goes to a workbench or comes from one."""
     allow: str | tuple[str, ...] = ()
-    """Private hosts and networks that a crawl may reach: `intra.example:8080`, `*.intra.example`,
-    `10.1.0.0/16`; a list, or a text with commas."""
+    """Private hosts and networks that a crawl or a transfer may reach: `intra.example:8080`,
+    `*.intra.example`, `10.1.0.0/16`; a list, or a text with commas."""
     robots: bool = True
     """Whether a crawl obeys robots.txt."""
     user_agent: str = ""
@@ -72,6 +82,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The folder of fetched pages, with a folder for each owner; empty: `crawl` in the state folder."""
     crawl_cache_bytes: Annotated[int, Meta(ge=0)] = 64 * 1024**2
     """Maximum size of the fetched pages of one owner; 0: none are kept."""
+
+    def __repr__(self) -> str:
+        return f"Settings(workspace={self.workspace!r}, workbench={self.workbench!r})"  # never the key
 
     @property
     def allowed(self) -> tuple[str, ...]:
