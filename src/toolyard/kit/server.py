@@ -203,7 +203,7 @@ class Server:
         self._serials = itertools.count(1)
         self._close_functions: list[Callable[[], Awaitable[None]]] = []
         self._before_resources: list[Callable[[], Awaitable[None]]] = []
-        self._on_subscribe: list[Callable[[str, Caller], None]] = []
+        self._on_subscribe: list[Callable[[str, Caller], object]] = []
         self._visible: Visible | None = None
         self.hub = EventHub()
         self.tasks = TaskRegistry(self.hub)
@@ -348,7 +348,7 @@ class Server:
         """
         self.hub.publish(ChangeEvent(RESOURCE_UPDATED, uri, {"uri": uri}, concerns))
 
-    def on_subscribe(self, function: Callable[[str, Caller], None]) -> None:
+    def on_subscribe(self, function: Callable[[str, Caller], object]) -> None:
         """Call this on the event loop when a caller subscribes to a resource, before it is acknowledged."""
         self._on_subscribe.append(function)
 
