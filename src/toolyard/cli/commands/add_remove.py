@@ -51,9 +51,11 @@ class AddCommand(click.Command):
 @click.argument("words", nargs=-1, metavar="[COMMAND [ARGS]... | URL]")
 @click.option("--list", "listed", is_flag=True, help="Show the presets, with all of the words in them.")
 @click.option("--from", "source", metavar="FILE|URL", help="A server.json, as the MCP registry has them.")
-@click.option("--remote", "choice", flag_value="remote", help="With --from: its URL. This is the default.")
 @click.option(
-    "--package", "choice", flag_value="package", help="With --from: its package, though it has a URL."
+    "--via",
+    "choice",
+    type=click.Choice(["remote", "package"]),
+    help="With --from: its URL, or its package. Default: the URL if it has one.",
 )
 @click.option("--as", "called", metavar="NAME", help="The name in the configuration, for a preset or --from.")
 @click.option("--version", metavar="V", help="Another version of a preset's package.")
@@ -129,9 +131,7 @@ def add(
         raise CommandError("--json without --list", "toolyard add --list --json")
     recipe = _recipe(name, words, module, source, choice)
     if recipe is None and (called or version or save_secrets or choice):
-        raise CommandError(
-            "--as, --version, --save-secrets, --remote and --package are for presets and --from"
-        )
+        raise CommandError("--as, --version, --save-secrets and --via are for presets and --from")
     file = ConfigFile(config_path(config))
     added: Addition | None = None
     fields: dict[str, Any]

@@ -53,13 +53,11 @@ def run(program: str, module: str, package: str, arguments: tuple[str, ...]) -> 
 @debug_option
 def install(packages: tuple[str, ...], debug: bool) -> None:
     """Make the environments of packages, or of presets by name: for an image, or before going offline."""
-    environments = Environments()
+    from ..presets.progress import make_environment
+
     for package in [_package(name) for name in packages]:
-        is_new = environments.find(package) is None
-        if is_new:
-            click.echo(f"installing {package}", err=True)
-        with environments.used(package) as made:
-            click.echo(f"{package} {'installed in' if is_new else 'is in'} {made.folder}")
+        folder, is_new = make_environment(package)
+        click.echo(f"{package} {'installed in' if is_new else 'is in'} {folder}")
 
 
 def _package(name: str) -> Package:

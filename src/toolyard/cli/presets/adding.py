@@ -17,7 +17,8 @@ from ...config.errors import nearest
 from ...config.servers import BUNDLED
 from ..ui.messages import CommandError, hint, is_terminal, warn
 from .catalogue import CHROMIUM, catalogue
-from .environments import Environments, Package, parse_package
+from .environments import Package, parse_package
+from .progress import make_environment
 from .recipe import (
     FillOptions,
     Input,
@@ -223,14 +224,8 @@ def _ask(one: Input, recipe: Recipe) -> Words:
 
 def install(recipe: Recipe) -> None:
     """Make the environment of a package now, where its progress and errors can be seen."""
-    if not isinstance(recipe.start, PackageStart):
-        return
-    environments = Environments()
-    package = recipe.start.package
-    if environments.find(package) is None:
-        click.echo(f"installing {package} into {environments.root}", err=True)
-    with environments.used(package):
-        pass
+    if isinstance(recipe.start, PackageStart):
+        make_environment(recipe.start.package)
 
 
 def advise(added: Addition) -> None:

@@ -15,12 +15,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -31,6 +32,8 @@ from ..ui.messages import CommandError
 Registry = Literal["npm", "pypi"]
 MARKER = "toolyard.json"
 LOCKS = "locks"
+SHOWN_LINES = 20
+"""Of what an installer wrote, in the error if it fails."""
 
 # Names and exact versions only: an option, an address or a path in their place would reach the installer.
 _NPM = re.compile(
@@ -146,14 +149,32 @@ def _pypi_programs(made: Environment) -> Iterator[str]:
             yield from re.findall(r"^\s*([^\s=]+)\s*=", section[1] if section else "", re.M)
 
 
+class Progress(Protocol):
+    """Where the lines of an installer go."""
+
+    @property
+    def shows_everything(self) -> bool: ...
+    def show(self, line: str) -> None: ...
+
+
+class PrintedProgress:
+    """For a server's start: its standard error is read by the gateway, which shows the last line."""
+
+    shows_everything = True
+
+    def show(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+
 class Environments:
     """All environments of this user, in one folder."""
 
-    def __init__(self, cache: Path | None = None) -> None:
-        home = cache or cache_home()
+    def __init__(self, progress: Progress | None = None) -> None:
+        home = cache_home()
         if home is None:
             raise CommandError("this user has no home folder to keep environments in", "set XDG_CACHE_HOME")
         self.root = home / "envs"
+        self._progress = progress or PrintedProgress()
 
     def find(self, package: Package) -> Environment | None:
         folder = self.root / package.folder_name
@@ -183,12 +204,12 @@ class Environments:
             yield found  # in an image that cannot be written, where nothing can be removed either
             return
         try:
-            _flock(lock, fcntl.LOCK_SH, package)
+            self._flock(lock, fcntl.LOCK_SH, package)
             found = self.find(package)
             if found is None:
-                _flock(lock, fcntl.LOCK_EX, package)
+                self._flock(lock, fcntl.LOCK_EX, package)
                 found = self.find(package) or self._make(package, lock)
-                _flock(lock, fcntl.LOCK_SH, package)
+                self._flock(lock, fcntl.LOCK_SH, package)
             os.set_inheritable(lock, True)
             with suppress(OSError):
                 os.utime(found.folder / MARKER)  # when it was last used
@@ -216,6 +237,13 @@ class Environments:
         whole = {made.folder for made in self.all()} | {self.root / LOCKS}
         return [folder for folder in sorted(self.root.iterdir()) if folder.is_dir() and folder not in whole]
 
+    def _flock(self, lock: int, how: int, package: Package) -> None:
+        try:
+            fcntl.flock(lock, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._progress.show(f"waiting: another process installs {package}")
+            fcntl.flock(lock, how)
+
     def _open_lock(self, name: str) -> int:
         path = self.root / LOCKS / name
         try:
@@ -233,7 +261,7 @@ class Environments:
             _remove_folder(folder)
             folder.mkdir(parents=True)
             install = _install_npm if package.registry == "npm" else _install_pypi
-            by = install(package, folder, lock)
+            by = install(package, folder, lock, self._progress)
             _write_marker(folder, package, by)
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
@@ -249,14 +277,6 @@ def _is_whole(folder: Path, package: Package) -> bool:
         return False
     # The Python that an environment was made with may have been removed since.
     return package.registry == "npm" or (folder / "bin" / "python").exists()
-
-
-def _flock(lock: int, how: int, package: Package) -> None:
-    try:
-        fcntl.flock(lock, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        print(f"waiting: another process installs {package}", file=sys.stderr, flush=True)
-        fcntl.flock(lock, how)
 
 
 def _remove_folder(folder: Path) -> None:
@@ -288,20 +308,19 @@ def program_path(environment: Mapping[str, str]) -> str:
     return f"{os.path.dirname(node)}{os.pathsep}{path}" if node else path
 
 
-def _install_npm(package: Package, folder: Path, lock: int) -> str:
+def _install_npm(package: Package, folder: Path, lock: int, progress: Progress) -> str:
     npm = find_program("npm")
     if npm is None:
         raise CommandError(f"cannot install {package}: {NO_NPM[0]}", NO_NPM[1])
     # A package.json of its own, because npm would otherwise install into a folder above that has one.
     (folder / "package.json").write_text('{"private": true}\n', "utf-8")
     options = ["--no-audit", "--no-fund", "--no-package-lock", "--save-exact"]
-    # On a terminal npm draws its progress; elsewhere a line for each package is all there is to see.
-    options += ["--loglevel=error"] if sys.stderr.isatty() else ["--loglevel=http"]
-    _run([npm, "install", "--prefix", str(folder), *options, package.requirement], package, lock)
+    options += ["--loglevel=http"]  # a line for each package, as progress
+    _run([npm, "install", "--prefix", str(folder), *options, package.requirement], package, lock, progress)
     return "npm"
 
 
-def _install_pypi(package: Package, folder: Path, lock: int) -> str:
+def _install_pypi(package: Package, folder: Path, lock: int, progress: Progress) -> str:
     python = str(folder / "bin" / "python")
     uv = find_program("uv")
     if uv is not None:
@@ -318,31 +337,43 @@ def _install_pypi(package: Package, folder: Path, lock: int) -> str:
             ],
             package,
             lock,
+            progress,
         )
-        _run([uv, "pip", "install", "--python", python, package.requirement], package, lock)
+        _run([uv, "pip", "install", "--python", python, package.requirement], package, lock, progress)
         return "uv"
     if find_spec("ensurepip") is None:  # Debian has `venv` without it unless python3-venv is installed
         raise CommandError(f"cannot install {package}: {NO_UV[0]}", NO_UV[1])
-    _run([sys.executable, "-m", "venv", str(folder)], package, lock)
+    _run([sys.executable, "-m", "venv", str(folder)], package, lock, progress)
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    _run([*pip, package.requirement], package, lock)
+    _run([*pip, package.requirement], package, lock, progress)
     return "pip"
 
 
-def _run(command: list[str], package: Package, lock: int) -> None:
+def _run(command: list[str], package: Package, lock: int, progress: Progress) -> None:
     """Run an installer. It inherits the lock, so that nobody else installs while it still writes."""
-    environment = {**os.environ, "PATH": program_path(os.environ)}
-    done = subprocess.run(
+    last: deque[str] = deque(maxlen=SHOWN_LINES)
+    with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
-        stdout=sys.stderr.fileno(),  # standard output belongs to the server
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         pass_fds=[lock],
-        env=environment,
-        check=False,
-    )
-    if done.returncode:
-        program = os.path.basename(command[0])
+        env={**os.environ, "PATH": program_path(os.environ)},
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                if line.strip():
+                    last.append(line.rstrip())
+                    progress.show(line.rstrip())
+        except BaseException:
+            process.terminate()  # and `with` waits for its end
+            raise
+    if process.returncode:
         raise CommandError(
-            f"cannot install {package}: {program} exited with {done.returncode}",
-            f"its own words are above; is the version right, and can {package.registry} be reached?",
+            f"cannot install {package}: {os.path.basename(command[0])} exited with {process.returncode}",
+            f"is the version right, and can {package.registry} be reached?",
+            details=None if progress.shows_everything else "\n".join(last),
         )

@@ -7,6 +7,7 @@ Recipes come from the catalogue and from `server.json` files. `fill` finds a val
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -94,7 +95,13 @@ class Recipe(Struct, frozen=True):
     """Whether it may use variables of this machine without being told to: the catalogue may."""
 
 
-Values = dict[str, Words]
+class Value(Struct, frozen=True):
+    text: str
+    refers: bool = False
+    """Whether `${NAME}` in it is a variable: a person wrote it, or we did."""
+
+
+Values = dict[str, tuple[Value, ...]]
 Ask = Callable[[Input], Words]
 """Asks a person for a value; nothing if there is none."""
 
@@ -132,11 +139,12 @@ def fill(recipe: Recipe, options: FillOptions) -> Filled:
                 variable = secret_variable(one, recipe)
                 typed[variable] = found[0]
                 found = (f"${{{variable}}}",)
-        found = found or ((_literal(one.default),) if one.default else ())
-        if not found and one.required:
+        if not found and one.required and not one.default:
             found = _left_for_later(one, recipe, options)
         if found:
-            values[one.name] = tuple(_checked(one, value) for value in found)
+            values[one.name] = tuple(_checked(one, text) for text in found)
+        elif one.default:
+            values[one.name] = (Value(_absolute(one.default) if one.path else one.default),)
     return Filled(values, typed)
 
 
@@ -180,14 +188,16 @@ def _is_reference(value: str) -> bool:
     return "${" in value
 
 
-def _checked(one: Input, value: str) -> str:
-    if value in one.choices:
-        return _literal(value)
-    if one.choices and not _is_reference(value):
-        raise CommandError(f"{one.name} cannot be {value!r}", f"one of {', '.join(one.choices)}")
-    if one.path and not _is_reference(value):
-        return os.path.abspath(os.path.expanduser(value))
-    return value
+def _checked(one: Input, text: str) -> Value:
+    if text in one.choices:
+        return Value(text)  # the words of the recipe
+    if one.choices and not _is_reference(text):
+        raise CommandError(f"{one.name} cannot be {text!r}", f"one of {', '.join(one.choices)}")
+    return Value(_absolute(text) if one.path and not _is_reference(text) else text, refers=True)
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
 
 
 # From a recipe and values to an entry
@@ -243,24 +253,20 @@ def placeholders(template: str) -> list[str]:
 
 
 def _substituted(template: str, values: Values) -> str:
-    """Fill in a template. Only values may refer to variables: a `${` of the template itself is escaped."""
-    parts: list[str] = [""]  # text of the template and values, in turns
+    """Fill in a template. Everything in it is text, but for the variables of values that may have them."""
+    parts: list[Value] = []
     at = 0
     for found in re.finditer(r"\{\{|\}\}|\{([^{}]+)\}", template):
-        parts[-1] += template[at : found.start()]
+        parts.append(Value(template[at : found.start()]))
         at = found.end()
-        if found[1] is None:
-            parts[-1] += found[0][0]
-        else:
-            parts += [" ".join(values[found[1]]), ""]
-    parts[-1] += template[at:]
-    for number in range(1, len(parts), 2):  # a dollar and a brace may meet where two parts do
-        if parts[number - 1].endswith("$") and parts[number].startswith("{"):
-            parts[number - 1], parts[number] = parts[number - 1] + "{", parts[number][1:]
-        if parts[number].endswith("$") and parts[number + 1].startswith("{"):
-            parts[number], parts[number + 1] = parts[number][:-1], "$" + parts[number + 1]
-    return "".join(_literal(part) if number % 2 == 0 else part for number, part in enumerate(parts))
-
-
-def _literal(text: str) -> str:
-    return text.replace("${", "$${")
+        parts += [Value(found[0][0])] if found[1] is None else values[found[1]]
+    parts.append(Value(template[at:]))
+    text = "".join(part.text for part in parts)
+    # A dollar and a brace may also meet where two parts do, and then are no variable.
+    whole = {
+        start + inner.start()
+        for part, start in zip(parts, accumulate((len(part.text) for part in parts), initial=0), strict=False)
+        if part.refers
+        for inner in re.finditer(r"\$\{", part.text)
+    }
+    return re.sub(r"\$\{", lambda found: found[0] if found.start() in whole else "$${", text)

@@ -117,9 +117,9 @@ def _start(
 ) -> Start:
     """A remote if there is one, since it needs nothing installed; `choice` says otherwise."""
     if choice == "remote" and not remotes:
-        raise CommandError(f"{shown} has no remotes", "leave out --remote: it has packages")
+        raise CommandError(f"{shown} has no remotes", "--via package: it has one")
     if choice == "package" and not packages:
-        raise CommandError(f"{shown} has no packages", "leave out --package: it has a remote")
+        raise CommandError(f"{shown} has no packages", "--via remote: it has one")
     if remotes and choice != "package":
         # The newer transport first; `sorted` keeps the file's order otherwise.
         return _remote(sorted(remotes, key=_is_sse)[0], shown, collected)
