@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.running import Served, Toolyard
 from toolyard.cli.presets.recipe import FillOptions, Recipe, fields_of, fill
-from toolyard.cli.presets.server_json import Choice, recipe_from
+from toolyard.cli.presets.server_json import recipe_from
 from toolyard.cli.ui.messages import CommandError
 from toolyard.config import Http, Stdio, load
 
@@ -47,9 +47,9 @@ def server(*packages: dict[str, Any], remotes: list[dict[str, Any]] | None = Non
 
 
 def fields(
-    data: dict[str, Any], choice: Choice = "", environment: dict[str, str] | None = None, **given: str
+    data: dict[str, Any], via: str = "", environment: dict[str, str] | None = None, **given: str
 ) -> Any:
-    recipe = recipe_from(data, "server.json", choice)
+    recipe = recipe_from(data, "server.json", via)
     values = {name.replace("__", "-"): (value,) for name, value in given.items()}
     return fields_of(recipe, fill(recipe, FillOptions(values, environment or {})).values)
 
@@ -196,6 +196,59 @@ def test_a_container_is_run_by_docker_where_there_is_one(tmp_path: Path, monkeyp
         *("docker.io/ada/weather:1.4.0", "/data"),
     ]
     assert found["env"] == {"WEATHER_KEY": "${WEATHER_KEY}"}
+
+
+def test_a_container_whose_file_has_the_whole_command_of_docker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As GitHub's file has it: the command, its switches, a secret on the command line, the image again."""
+    token = {"isRequired": True, "isSecret": True}
+    package = {
+        "registryType": "oci",
+        "identifier": "ghcr.io/ada/weather:1.4.0",
+        "transport": {"type": "stdio"},
+        "runtimeArguments": [
+            {"type": "positional", "value": "run", "isRequired": True},
+            {"type": "named", "name": "-i", "value": "true", "format": "boolean"},
+            {"type": "named", "name": "--rm", "value": "true", "format": "boolean"},
+            {"type": "named", "name": "--init", "value": "false", "format": "boolean"},
+            {"type": "named", "name": "-e", "value": "WEATHER_TOKEN={token}", "variables": {"token": token}},
+            {"type": "positional", "valueHint": "image_name", "value": "ghcr.io/ada/weather"},
+        ],
+    }
+    (tmp_path / "docker").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert fields(server(package), token="${MINE}") == {
+        "command": "docker",
+        "args": ["run", "-i", "--rm", "-e", "WEATHER_TOKEN", "ghcr.io/ada/weather:1.4.0"],
+        "env": {"WEATHER_TOKEN": "${MINE}"},
+    }
+
+
+def test_a_switch_is_there_or_not():
+    package = {**NPM, "packageArguments": [{"type": "named", "name": "--readOnly", "format": "boolean"}]}
+    start = ["envs", "run", "npm:@ada/weather@1.4.0"]
+    assert fields(server(package))["args"] == start
+    assert fields(server(package), readOnly="true")["args"] == [*start, "--readOnly"]
+    assert fields(server(package), readOnly="false")["args"] == start
+
+
+def test_one_of_several_addresses_or_packages_is_chosen_by_name():
+    other = {**REMOTE, "url": "https://other.example/mcp"}
+    pypi = {
+        "registryType": "pypi",
+        "identifier": "weather",
+        "version": "1.4.0",
+        "transport": {"type": "stdio"},
+    }
+    data = server(NPM, pypi, remotes=[REMOTE, other])
+    assert fields(data) == {"url": REMOTE["url"]}
+    assert recipe_from(data, "x").note.en == "it has other addresses: --via https://other.example/mcp"
+    assert fields(data, "https://other.example/mcp") == {"url": "https://other.example/mcp"}
+    assert fields(data, "pypi")["args"] == ["envs", "run", "pypi:weather==1.4.0"]
+    assert fields(data, "@ada/weather")["args"] == ["envs", "run", "npm:@ada/weather@1.4.0"]
+    with pytest.raises(CommandError, match="has no 'cargo'"):
+        fields(data, "cargo")
 
 
 def test_the_spelling_of_july_2025_and_an_answer_of_the_registry_are_read():

@@ -21,7 +21,6 @@ from ..json_values import as_list
 from ..presets.adding import Addition, RecipeOptions, addition, advise, find_preset, install, read_recipe
 from ..presets.listing import show as show_presets
 from ..presets.recipe import Recipe
-from ..presets.server_json import Choice
 from ..process import stdout_for_data
 from ..ui.arguments import is_utf8
 from ..ui.messages import CommandError, hint, warn
@@ -53,9 +52,8 @@ class AddCommand(click.Command):
 @click.option("--from", "source", metavar="FILE|URL", help="A server.json, as the MCP registry has them.")
 @click.option(
     "--via",
-    "choice",
-    type=click.Choice(["remote", "package"]),
-    help="With --from: its URL, or its package. Default: the URL if it has one.",
+    metavar="WAY",
+    help="With --from: remote, package, or one of its URLs or packages. Default: the URL if it has one.",
 )
 @click.option("--as", "called", metavar="NAME", help="The name in the configuration, for a preset or --from.")
 @click.option("--version", metavar="V", help="Another version of a preset's package.")
@@ -94,7 +92,7 @@ def add(
     words: tuple[str, ...],
     listed: bool,
     source: str | None,
-    choice: Choice | None,
+    via: str | None,
     called: str | None,
     version: str | None,
     save_secrets: bool,
@@ -129,8 +127,8 @@ def add(
         return
     if as_json:
         raise CommandError("--json without --list", "toolyard add --list --json")
-    recipe = _recipe(name, words, module, source, choice)
-    if recipe is None and (called or version or save_secrets or choice):
+    recipe = _recipe(name, words, module, source, via)
+    if recipe is None and (called or version or save_secrets or via):
         raise CommandError("--as, --version, --save-secrets and --via are for presets and --from")
     file = ConfigFile(config_path(config))
     added: Addition | None = None
@@ -168,13 +166,13 @@ def add(
 
 
 def _recipe(
-    name: str | None, words: tuple[str, ...], module: str | None, source: str | None, choice: Choice | None
+    name: str | None, words: tuple[str, ...], module: str | None, source: str | None, via: str | None
 ) -> Recipe | None:
     """The recipe of a preset or a server.json; None if the words say it all."""
     if source is not None:
         if words or module:
             raise CommandError("--from and a command, URL or --module at once", "give one of them")
-        return read_recipe(source, choice or "", name or "")
+        return read_recipe(source, via or "", name or "")
     if name is None:
         raise CommandError("no name", FORMS, "toolyard add --list shows the presets")
     return None if words or module or not name else find_preset(name, FORMS)

@@ -30,7 +30,7 @@ from .recipe import (
     fill,
     secret_variable,
 )
-from .server_json import Choice, recipe_from
+from .server_json import recipe_from
 
 MAX_BYTES = 4 * 1024 * 1024
 """Of a server.json, or a page of a registry's list."""
@@ -69,7 +69,7 @@ def find_preset(name: str, forms: str) -> Recipe:
     raise CommandError("no command and no URL", *hints)
 
 
-def read_recipe(source: str, choice: Choice, name: str) -> Recipe:
+def read_recipe(source: str, via: str, name: str) -> Recipe:
     """The recipe in a server.json, from a file or a URL."""
     if source.lower().startswith(("http://", "https://")):
         shown = _without_secrets(source)
@@ -86,7 +86,7 @@ def read_recipe(source: str, choice: Choice, name: str) -> Recipe:
         raise CommandError(f"{shown} is nested too deeply") from None
     except ValueError as error:
         raise CommandError(f"{shown} is not JSON: {error}", "--from takes a server.json") from None
-    return recipe_from(found, shown, choice, name)
+    return recipe_from(found, shown, via, name)
 
 
 def _read(file: Path) -> bytes:

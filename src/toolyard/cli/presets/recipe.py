@@ -40,6 +40,8 @@ class Input(Struct, frozen=True):
     """A path, relative to the current folder."""
     get: str = ""
     """The page where one gets it."""
+    switch: str = ""
+    """An argument that stands for `true`; nothing stands for `false`."""
     variable: str = ""
     """The environment variable that holds it, by default `name` if that could be one."""
 
@@ -141,7 +143,10 @@ def fill(recipe: Recipe, options: FillOptions) -> Filled:
                 found = (f"${{{variable}}}",)
         if not found and one.required and not one.default:
             found = _left_for_later(one, recipe, options)
-        if found:
+        if one.switch:
+            if (found[0] if found else one.default) == "true":
+                values[one.name] = (Value(one.switch),)
+        elif found:
             values[one.name] = tuple(_checked(one, text) for text in found)
         elif one.default:
             values[one.name] = (Value(_absolute(one.default) if one.path else one.default),)

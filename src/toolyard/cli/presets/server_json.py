@@ -10,9 +10,10 @@ Nobody has vouched for such a file: what it says is text, never a reference to a
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...config.errors import nearest_or_all
 from ..json_values import JsonMapping, as_list, as_object
@@ -20,7 +21,6 @@ from ..ui.messages import CommandError, one_line
 from .environments import Package, parse_package
 from .recipe import CommandStart, Input, PackageStart, Recipe, RemoteStart, Start, Text, Words
 
-Choice = Literal["", "remote", "package"]
 MAX_TEXT = 300
 OFFICIAL = {
     "npm": ("https://registry.npmjs.org",),
@@ -44,8 +44,8 @@ class _Collected(Struct):
         return f"{{{one.name}}}"
 
 
-def recipe_from(data: Any, shown: str, choice: Choice = "", name: str = "") -> Recipe:
-    """The recipe in a file; `name` is ours for it. `choice` decides if it has both remotes and packages."""
+def recipe_from(data: Any, shown: str, via: str = "", name: str = "") -> Recipe:
+    """The recipe in a file; `name` is ours for it. `via` says which of its ways."""
     server = _camel(_server(data, shown, name))
     given = server.get("name")
     if not isinstance(given, str) or not given:
@@ -57,7 +57,9 @@ def recipe_from(data: Any, shown: str, choice: Choice = "", name: str = "") -> R
     if not remotes and not packages:
         raise CommandError(f"{shown} has no packages and no remotes", "there is nothing to start or to reach")
     collected = _Collected({})
-    start = _start(shown, remotes, packages, choice, collected)
+    start = _start(shown, remotes, packages, via, collected)
+    others = [str(one.get("url")) for one in remotes if not via and not _is_sse(one)][1:]
+    note = f"it has other addresses: --via {' or '.join(others)}" if others else ""
     about = one_line(str(server.get("description") or ""))[:MAX_TEXT]
     return Recipe(
         name=name or _short_name(given),
@@ -65,6 +67,7 @@ def recipe_from(data: Any, shown: str, choice: Choice = "", name: str = "") -> R
         about=Text(about, about),
         start=start,
         inputs=tuple(collected.inputs.values()),
+        note=Text(one_line(note)[:MAX_TEXT], ""),
     )
 
 
@@ -109,18 +112,21 @@ def _camel(value: Any) -> Any:
 
 
 def _start(
-    shown: str,
-    remotes: list[JsonMapping],
-    packages: list[JsonMapping],
-    choice: Choice,
-    collected: _Collected,
+    shown: str, remotes: list[JsonMapping], packages: list[JsonMapping], via: str, collected: _Collected
 ) -> Start:
-    """A remote if there is one, since it needs nothing installed; `choice` says otherwise."""
-    if choice == "remote" and not remotes:
+    """A remote if there is one, since it needs nothing installed; `via` says otherwise."""
+    if via not in ("", "remote", "package"):
+        remotes = [one for one in remotes if via == one.get("url")]
+        packages = [one for one in packages if via in (one.get("registryType"), one.get("identifier"))]
+        if not remotes and not packages:
+            raise CommandError(
+                f"{shown} has no {via!r}", "--via takes a URL, a package, or its kind, as in npm"
+            )
+    if via == "remote" and not remotes:
         raise CommandError(f"{shown} has no remotes", "--via package: it has one")
-    if choice == "package" and not packages:
+    if via == "package" and not packages:
         raise CommandError(f"{shown} has no packages", "--via remote: it has one")
-    if remotes and choice != "package":
+    if remotes and via != "package":
         # The newer transport first; `sorted` keeps the file's order otherwise.
         return _remote(sorted(remotes, key=_is_sse)[0], shown, collected)
     reasons: list[str] = []
@@ -225,10 +231,22 @@ def _container(
     image = identifier
     if version and ":" not in identifier.rpartition("/")[2] and "@" not in identifier:
         image = f"{identifier}:{version}"
+    rest: list[Words] = []
+    for group in runner:
+        name, sign, value = group[-1].partition("=")
+        if group[0] in ("-e", "--env") and len(group) == 2 and sign and _ENVIRONMENT.fullmatch(name):
+            env = {**env, name: value}  # on the command line every user of the machine could read it
+        elif group not in ((image,), (identifier,), (_untagged(image),), ("run",), ("-i",), ("--rm",)):
+            rest.append(group)
     # The variables are set for docker itself, which passes on those that it is told the names of.
     passed = tuple(("-e", name) for name in env)
     first = ("run", "-i", "--rm")
-    return CommandStart(_container_program(), (first, *passed, *runner, (_literal(image),), *args), env)
+    return CommandStart(_container_program(), (first, *passed, *rest, (_literal(image),), *args), env)
+
+
+def _untagged(image: str) -> str:
+    folder, slash, name = image.rpartition("/")
+    return f"{folder}{slash}{name.partition(':')[0]}"
 
 
 # Inputs
@@ -254,6 +272,9 @@ def _arguments(value: Any, collected: _Collected) -> Iterator[Words]:
             yield (_literal(flag),)  # a switch
             continue
         label = flag.lstrip("-") if named else str(item.get("valueHint") or f"argument_{number}")
+        if named and item.get("format") == "boolean":
+            yield from _switch(item, flag, label, collected)
+            continue
         text = _value(item, label, collected)
         if not named:
             yield (text,)
@@ -261,6 +282,15 @@ def _arguments(value: Any, collected: _Collected) -> Iterator[Words]:
             yield (_literal(flag), text)
         else:
             yield (_literal(flag),)
+
+
+def _switch(item: JsonMapping, flag: str, label: str, collected: _Collected) -> Iterator[Words]:
+    """A flag that is there or not, as docker and most programs want it."""
+    fixed = item.get("value")
+    if fixed is None:
+        yield (collected.add(replace(_input(item, label), switch=flag, choices=("true", "false"))),)
+    elif str(fixed).lower() == "true":
+        yield (_literal(flag),)
 
 
 def _value(item: JsonMapping, name: str, collected: _Collected) -> str:
