@@ -68,6 +68,7 @@ def test_a_preset_says_everything_in_two_languages_and_makes_an_entry_that_loads
     assert len(recipe.about.pt) <= 70
     assert bool(recipe.note.en) == bool(recipe.note.pt)
     for item in recipe.inputs:
+        assert bool(item.switch) == (item.choices == ("true", "false"))
         assert item.get == "" or item.get.startswith("https://")
     values = {item.name: (Value(item.default or "x"),) for item in recipe.inputs}
     fields = fields_of(recipe, values)
@@ -200,6 +201,7 @@ def test_another_name_and_another_version(toolyard: Toolyard):
         (["time", "-o", "zone=UTC", "-o", "zone=CET"], "error: 'zone' is given twice"),
         (["time", "-o", "hush"], "error: --option is not K=V"),
         (["deepwiki", "--env", "A=B"], "error: --env A: 'deepwiki' is at a URL"),
+        (["playwright", "-o", "no_sandbox=maybe"], "error: no_sandbox cannot be 'maybe'"),
         (["sqlite"], "error: 'sqlite' needs file: the database file"),
         (["x", "--as", "y", "--", "x"], "error: --as, --version, --save-secrets and --via"),
         ([], "error: no name"),

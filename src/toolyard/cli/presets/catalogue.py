@@ -91,6 +91,8 @@ def _input(name: str, fields: JsonMapping) -> Input:
         repeated=fields.get("repeated") is True,
         path=fields.get("path") is True,
         get=str(fields.get("get", "")),
+        choices=("true", "false") if "switch" in fields else (),
+        switch=str(fields.get("switch", "")),
     )
 
 

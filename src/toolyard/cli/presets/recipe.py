@@ -144,7 +144,7 @@ def fill(recipe: Recipe, options: FillOptions) -> Filled:
         if not found and one.required and not one.default:
             found = _left_for_later(one, recipe, options)
         if one.switch:
-            if (found[0] if found else one.default) == "true":
+            if (_checked(one, found[0]).text if found else one.default) == "true":
                 values[one.name] = (Value(one.switch),)
         elif found:
             values[one.name] = tuple(_checked(one, text) for text in found)
