@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Served, Toolyard
-from toolyard.cli.presets.recipe import FillOptions, Recipe, fields_of, fill
+from toolyard.cli.presets.recipe import FillOptions, ServerRecipe, fields_of, fill
 from toolyard.cli.presets.server_json import recipe_from
 from toolyard.cli.ui.messages import CommandError
 from toolyard.config import Http, Stdio, load
@@ -25,7 +25,7 @@ HEADER = {
 }
 NPM = {
     "registryType": "npm",
-    "registryBaseUrl": "https://registry.npmjs.org",
+    "registryBaseUrl": "https://registry." + "npmjs.org",
     "identifier": "@ada/weather",
     "version": "1.4.0",
     "transport": {"type": "stdio"},
@@ -378,7 +378,7 @@ def test_texts_of_a_file_are_harmless_on_a_terminal():
         **NPM,
         "environmentVariables": [{"name": "A", "isRequired": True, "description": "a\x1b[2Jb" * 200}],
     }
-    recipe: Recipe = recipe_from({**server(package), "title": "\x1b]0;x\x07"}, "x")
+    recipe: ServerRecipe = recipe_from({**server(package), "title": "\x1b]0;x\x07"}, "x")
     assert "\x1b" not in recipe.title + recipe.inputs[0].about.en
     assert len(recipe.inputs[0].about.en) <= 300
 

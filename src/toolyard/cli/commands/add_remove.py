@@ -20,7 +20,7 @@ from ..configuration.file import ConfigFile, config_path, edited_file_option, se
 from ..json_values import as_list
 from ..presets.adding import Addition, RecipeOptions, addition, advise, find_preset, install, read_recipe
 from ..presets.listing import show as show_presets
-from ..presets.recipe import Recipe
+from ..presets.recipe import ServerRecipe
 from ..process import stdout_for_data
 from ..ui.arguments import is_utf8
 from ..ui.messages import CommandError, hint, warn
@@ -167,7 +167,7 @@ def add(
 
 def _recipe(
     name: str | None, words: tuple[str, ...], module: str | None, source: str | None, via: str | None
-) -> Recipe | None:
+) -> ServerRecipe | None:
     """The recipe of a preset or a server.json; None if the words say it all."""
     if source is not None:
         if words or module:

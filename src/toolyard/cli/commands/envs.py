@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
+from ...config.files import display_path
 from ..presets.environments import MARKER, Environment, Environments, Package, parse_package, program_path
 from ..ui.messages import CommandError, hint, warn
 from ..ui.output import print_json
@@ -57,7 +58,7 @@ def install(packages: tuple[str, ...], debug: bool) -> None:
 
     for package in [_package(name) for name in packages]:
         folder, is_new = make_environment(package)
-        click.echo(f"{package} {'installed in' if is_new else 'is in'} {folder}")
+        click.echo(f"{package} {'installed in' if is_new else 'is in'} {display_path(folder)}")
 
 
 def _package(name: str) -> Package:
@@ -83,11 +84,11 @@ def show(as_json: bool, debug: bool) -> None:
         print_json([_described(one) for one in made])
         return
     if not made:
-        click.echo(f"no environments in {environments.root}", err=True)
+        click.echo(f"no environments in {display_path(environments.root)}", err=True)
         return
     rows = [(str(one.package), format_size(one.size()), _last_used(one)) for one in made]
     print_table(("package", "size", "last used"), rows)
-    hint(f"they are in {environments.root}; `toolyard envs remove PACKAGE` removes one")
+    hint(f"they are in {display_path(environments.root)}; `toolyard envs remove PACKAGE` removes one")
 
 
 def _described(made: Environment) -> dict[str, object]:

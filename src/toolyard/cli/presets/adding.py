@@ -23,8 +23,8 @@ from .recipe import (
     FillOptions,
     Input,
     PackageStart,
-    Recipe,
     RemoteStart,
+    ServerRecipe,
     Words,
     fields_of,
     fill,
@@ -50,13 +50,13 @@ class RecipeOptions(Struct, frozen=True):
 
 
 class Addition(Struct, frozen=True):
-    recipe: Recipe
+    recipe: ServerRecipe
     fields: dict[str, Any]
     typed: dict[str, str]
     """Secrets that were typed for the first try, by variable."""
 
 
-def find_preset(name: str, forms: str) -> Recipe:
+def find_preset(name: str, forms: str) -> ServerRecipe:
     """The preset of this name. The error for a name without a command says what was perhaps meant."""
     known = catalogue()
     if name in known:
@@ -69,7 +69,7 @@ def find_preset(name: str, forms: str) -> Recipe:
     raise CommandError("no command and no URL", *hints)
 
 
-def read_recipe(source: str, via: str, name: str) -> Recipe:
+def read_recipe(source: str, via: str, name: str) -> ServerRecipe:
     """The recipe in a server.json, from a file or a URL."""
     if source.lower().startswith(("http://", "https://")):
         shown = _without_secrets(source)
@@ -140,7 +140,7 @@ async def _fetch(url: str, shown: str) -> bytes:
         raise CommandError(f"{shown} cannot be reached: {reason}") from None
 
 
-def addition(recipe: Recipe, options: RecipeOptions, foreign_file: bool) -> Addition:
+def addition(recipe: ServerRecipe, options: RecipeOptions, foreign_file: bool) -> Addition:
     """The entry for a recipe. Asks on a terminal for what is missing."""
     recipe = _at_version(recipe, options.version)
     inputs = {one.name: one for one in recipe.inputs}
@@ -170,7 +170,7 @@ def addition(recipe: Recipe, options: RecipeOptions, foreign_file: bool) -> Addi
     return Addition(recipe, fields, filled.typed)
 
 
-def _at_version(recipe: Recipe, version: str) -> Recipe:
+def _at_version(recipe: ServerRecipe, version: str) -> ServerRecipe:
     if not version:
         return recipe
     start = recipe.start
@@ -205,7 +205,7 @@ def _given(options: RecipeOptions, inputs: Mapping[str, Input]) -> tuple[dict[st
     return given, extra
 
 
-def _ask(one: Input, recipe: Recipe) -> Words:
+def _ask(one: Input, recipe: ServerRecipe) -> Words:
     """Ask on the terminal. Nothing for a secret means that its variable will be set later."""
     what = f"{one.name}: {one.about.en}" if one.about.en else one.name
     click.echo(f"{what}{f'  ({one.get})' if one.get else ''}", err=True)
@@ -222,7 +222,7 @@ def _ask(one: Input, recipe: Recipe) -> Words:
     return (str(click.prompt(f"  {one.name}", default=default, type=kind, err=True)),)
 
 
-def install(recipe: Recipe) -> None:
+def install(recipe: ServerRecipe) -> None:
     """Make the environment of a package now, where its progress and errors can be seen."""
     if isinstance(recipe.start, PackageStart):
         make_environment(recipe.start.package)

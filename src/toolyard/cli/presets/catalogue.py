@@ -12,7 +12,7 @@ from ...config.errors import nearest_or_all
 from ..json_values import JsonMapping, as_list, as_object
 from ..ui.messages import CommandError
 from .environments import parse_package
-from .recipe import Input, ModuleStart, PackageStart, Recipe, RemoteStart, Start, Text, Words
+from .recipe import BilingualText, Input, ModuleStart, PackageStart, RemoteStart, ServerRecipe, Start, Words
 
 FILE = Path(__file__).with_name("catalogue.toml")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -21,7 +21,7 @@ CHROMIUM = "chromium"
 
 
 class Preset(Struct, frozen=True):
-    recipe: Recipe
+    recipe: ServerRecipe
     needs: Words
     """What it needs besides a key: programs, extras."""
 
@@ -32,7 +32,7 @@ def catalogue() -> dict[str, Preset]:
     return {name: _preset(name, as_object(fields)) for name, fields in data.items()}
 
 
-def preset(name: str) -> Recipe:
+def preset(name: str) -> ServerRecipe:
     known = catalogue()
     if name not in known:
         raise CommandError(f"no preset {name!r}", nearest_or_all(name, list(known)))
@@ -43,13 +43,13 @@ def _preset(name: str, fields: JsonMapping) -> Preset:
     inputs = [_input(key, as_object(item)) for key, item in as_object(fields.get("inputs")).items()]
     if f"{{{CHROMIUM}}}" in str(fields.get("args", "")):
         inputs.append(_chromium())
-    recipe = Recipe(
+    recipe = ServerRecipe(
         name=name,
         title=str(fields["title"]),
         about=_text(fields["about"]),
         start=_start(fields),
         inputs=tuple(inputs),
-        note=_text(fields["note"]) if "note" in fields else Text("", ""),
+        note=_text(fields["note"]) if "note" in fields else BilingualText("", ""),
         trusted=True,
     )
     return Preset(recipe, tuple(map(str, as_list(fields.get("needs")))))
@@ -76,9 +76,9 @@ def _texts(value: Any) -> dict[str, str]:
     return {key: str(item) for key, item in as_object(value).items()}
 
 
-def _text(value: Any) -> Text:
+def _text(value: Any) -> BilingualText:
     english, portuguese = map(str, as_list(value))
-    return Text(english, portuguese)
+    return BilingualText(english, portuguese)
 
 
 def _input(name: str, fields: JsonMapping) -> Input:
@@ -98,5 +98,5 @@ def _input(name: str, fields: JsonMapping) -> Input:
 
 def _chromium() -> Input:
     found = next((path for name in BROWSERS if (path := shutil.which(name))), "")
-    about = Text("the browser's program", "o programa do navegador")
+    about = BilingualText("the browser's program", "o programa do navegador")
     return Input(name=CHROMIUM, about=about, default=found, path=True)

@@ -149,7 +149,7 @@ def _pypi_programs(made: Environment) -> Iterator[str]:
             yield from re.findall(r"^\s*([^\s=]+)\s*=", section[1] if section else "", re.M)
 
 
-class Progress(Protocol):
+class InstallProgress(Protocol):
     """Where the lines of an installer go."""
 
     @property
@@ -169,7 +169,7 @@ class PrintedProgress:
 class Environments:
     """All environments of this user, in one folder."""
 
-    def __init__(self, progress: Progress | None = None) -> None:
+    def __init__(self, progress: InstallProgress | None = None) -> None:
         home = cache_home()
         if home is None:
             raise CommandError("this user has no home folder to keep environments in", "set XDG_CACHE_HOME")
@@ -308,7 +308,7 @@ def program_path(environment: Mapping[str, str]) -> str:
     return f"{os.path.dirname(node)}{os.pathsep}{path}" if node else path
 
 
-def _install_npm(package: Package, folder: Path, lock: int, progress: Progress) -> str:
+def _install_npm(package: Package, folder: Path, lock: int, progress: InstallProgress) -> str:
     npm = find_program("npm")
     if npm is None:
         raise CommandError(f"cannot install {package}: {NO_NPM[0]}", NO_NPM[1])
@@ -320,7 +320,7 @@ def _install_npm(package: Package, folder: Path, lock: int, progress: Progress) 
     return "npm"
 
 
-def _install_pypi(package: Package, folder: Path, lock: int, progress: Progress) -> str:
+def _install_pypi(package: Package, folder: Path, lock: int, progress: InstallProgress) -> str:
     python = str(folder / "bin" / "python")
     uv = find_program("uv")
     if uv is not None:
@@ -349,7 +349,7 @@ def _install_pypi(package: Package, folder: Path, lock: int, progress: Progress)
     return "pip"
 
 
-def _run(command: list[str], package: Package, lock: int, progress: Progress) -> None:
+def _run(command: list[str], package: Package, lock: int, progress: InstallProgress) -> None:
     """Run an installer. It inherits the lock, so that nobody else installs while it still writes."""
     last: deque[str] = deque(maxlen=SHOWN_LINES)
     with subprocess.Popen(

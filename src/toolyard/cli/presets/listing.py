@@ -7,7 +7,7 @@ from ..ui.messages import CommandError, hint
 from ..ui.output import print_json
 from ..ui.tables import print_table
 from .catalogue import Preset, catalogue
-from .recipe import ModuleStart, PackageStart, RemoteStart, Text
+from .recipe import BilingualText, ModuleStart, PackageStart, RemoteStart
 
 HEADINGS = {"en": ("name", "purpose", "from", "needs"), "pt": ("nome", "para quê", "de", "precisa de")}
 
@@ -43,7 +43,7 @@ def _language() -> str:
     return "pt" if locale.lower().startswith("pt") else "en"
 
 
-def _in(language: str, text: Text) -> str:
+def _in(language: str, text: BilingualText) -> str:
     return text.pt if language == "pt" else text.en
 
 

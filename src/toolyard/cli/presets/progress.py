@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from ...config.files import display_path
 from ..ui.terminal import Terminal
 from .environments import Environments, Package
 
@@ -27,6 +28,6 @@ def make_environment(package: Package) -> tuple[Path, bool]:
         environments = Environments(SpinnerProgress(user, package))
         is_new = environments.find(package) is None
         if is_new:
-            click.echo(f"installing {package} into {environments.root}", err=True)
+            click.echo(f"installing {package} into {display_path(environments.root)}", err=True)
         with environments.used(package) as made:
             return made.folder, is_new

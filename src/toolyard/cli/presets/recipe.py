@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
 
-class Text(Struct, frozen=True):
+class BilingualText(Struct, frozen=True):
     en: str
     pt: str
 
@@ -30,7 +30,7 @@ class Input(Struct, frozen=True):
     """A value that a person gives; `{name}` stands for it in arguments, variables, headers and URLs."""
 
     name: str
-    about: Text
+    about: BilingualText
     required: bool = False
     secret: bool = False
     default: str = ""
@@ -85,13 +85,13 @@ class ModuleStart(Struct, frozen=True):
 Start = PackageStart | CommandStart | RemoteStart | ModuleStart
 
 
-class Recipe(Struct, frozen=True):
+class ServerRecipe(Struct, frozen=True):
     name: str
     title: str
-    about: Text
+    about: BilingualText
     start: Start
     inputs: tuple[Input, ...] = ()
-    note: Text = Text("", "")
+    note: BilingualText = BilingualText("", "")
     """What a person should know when adding it."""
     trusted: bool = False
     """Whether it may use variables of this machine without being told to: the catalogue may."""
@@ -124,7 +124,7 @@ class FillOptions(Struct, frozen=True):
     save_secrets: bool = False
 
 
-def fill(recipe: Recipe, options: FillOptions) -> Filled:
+def fill(recipe: ServerRecipe, options: FillOptions) -> Filled:
     """Find the value of each input. Raises CommandError for one that is missing, unknown or invalid."""
     for name in options.given:
         if name not in {one.name for one in recipe.inputs}:
@@ -153,7 +153,7 @@ def fill(recipe: Recipe, options: FillOptions) -> Filled:
     return Filled(values, typed)
 
 
-def _known(one: Input, recipe: Recipe, options: FillOptions) -> Words:
+def _known(one: Input, recipe: ServerRecipe, options: FillOptions) -> Words:
     """A reference to a variable that is set, unless the recipe comes from a stranger."""
     variable = one.in_environment
     wanted = one.secret or one.required
@@ -162,14 +162,14 @@ def _known(one: Input, recipe: Recipe, options: FillOptions) -> Words:
     return ()
 
 
-def _left_for_later(one: Input, recipe: Recipe, options: FillOptions) -> Words:
+def _left_for_later(one: Input, recipe: ServerRecipe, options: FillOptions) -> Words:
     variable = secret_variable(one, recipe) if one.secret else one.in_environment
     if variable and (options.later or options.ask is not None):
         return (f"${{{variable}}}",)
     raise missing(one, recipe)
 
 
-def missing(one: Input, recipe: Recipe) -> CommandError:
+def missing(one: Input, recipe: ServerRecipe) -> CommandError:
     about = f": {one.about.en}" if one.about.en else ""
     hints = [f"get it at {one.get}"] if one.get else []
     if variable := one.in_environment:
@@ -183,7 +183,7 @@ def missing(one: Input, recipe: Recipe) -> CommandError:
     return CommandError(f"{recipe.name!r} needs {one.name}{about}", *hints)
 
 
-def secret_variable(one: Input, recipe: Recipe) -> str:
+def secret_variable(one: Input, recipe: ServerRecipe) -> str:
     """A variable for the secret; from the server's and the input's name if it has none."""
     made = re.sub(r"[^A-Z0-9]+", "_", f"{recipe.name}_{one.name}".upper()).strip("_")
     return one.in_environment or (made if _VARIABLE.fullmatch(made) else f"SECRET_{made}")
@@ -208,7 +208,9 @@ def _absolute(path: str) -> str:
 # From a recipe and values to an entry
 
 
-def fields_of(recipe: Recipe, values: Values, own_command: Sequence[str] = ("toolyard",)) -> dict[str, Any]:
+def fields_of(
+    recipe: ServerRecipe, values: Values, own_command: Sequence[str] = ("toolyard",)
+) -> dict[str, Any]:
     """The entry of the configuration file. `own_command` starts Toolyard."""
     start = recipe.start
     if isinstance(start, ModuleStart):

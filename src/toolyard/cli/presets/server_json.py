@@ -19,14 +19,10 @@ from ...config.errors import nearest_or_all
 from ..json_values import JsonMapping, as_list, as_object
 from ..ui.messages import CommandError, one_line
 from .environments import Package, parse_package
-from .recipe import CommandStart, Input, PackageStart, Recipe, RemoteStart, Start, Text, Words
+from .recipe import BilingualText, CommandStart, Input, PackageStart, RemoteStart, ServerRecipe, Start, Words
 
 MAX_TEXT = 300
-OFFICIAL = {
-    "npm": ("https://registry.npmjs.org",),
-    "pypi": ("https://pypi.org",),
-    "nuget": ("https://api.nuget.org", "https://api.nuget.org/v3/index.json"),
-}
+OFFICIAL = {"npm": "npmjs.org", "pypi": "pypi.org"}
 # Arguments of a runner that an environment of ours makes needless.
 _NEEDLESS = {"npx": {"-y", "--yes"}, "uvx": set[str]()}
 _CURLY = re.compile(r"\{([^{}]+)\}")
@@ -44,7 +40,7 @@ class _Collected(Struct):
         return f"{{{one.name}}}"
 
 
-def recipe_from(data: Any, shown: str, via: str = "", name: str = "") -> Recipe:
+def recipe_from(data: Any, shown: str, via: str = "", name: str = "") -> ServerRecipe:
     """The recipe in a file; `name` is ours for it. `via` says which of its ways."""
     server = _camel(_server(data, shown, name))
     given = server.get("name")
@@ -61,13 +57,13 @@ def recipe_from(data: Any, shown: str, via: str = "", name: str = "") -> Recipe:
     others = [str(one.get("url")) for one in remotes if not via and not _is_sse(one)][1:]
     note = f"it has other addresses: --via {' or '.join(others)}" if others else ""
     about = one_line(str(server.get("description") or ""))[:MAX_TEXT]
-    return Recipe(
+    return ServerRecipe(
         name=name or _short_name(given),
         title=one_line(str(server.get("title") or given))[:MAX_TEXT],
-        about=Text(about, about),
+        about=BilingualText(about, about),
         start=start,
         inputs=tuple(collected.inputs.values()),
-        note=Text(one_line(note)[:MAX_TEXT], ""),
+        note=BilingualText(one_line(note)[:MAX_TEXT], ""),
     )
 
 
@@ -156,8 +152,9 @@ def _obstacle(package: JsonMapping) -> str:
         url = one_line(str(as_object(package.get("transport")).get("url") or "its address"))
         return f"{identifier} serves {transport} at {url}: start it yourself, then `toolyard add NAME URL`"
     if kind in ("npm", "pypi"):
-        base = str(package.get("registryBaseUrl") or OFFICIAL[kind][0]).rstrip("/")
-        is_official = base in OFFICIAL[kind]
+        base = str(package.get("registryBaseUrl") or f"https://{OFFICIAL[kind]}")
+        host = re.fullmatch(r"https://([a-z0-9.-]+)/?", base)
+        is_official = host is not None and f".{host[1]}".endswith(f".{OFFICIAL[kind]}")
         return "" if is_official else f"{identifier} is in another registry ({one_line(base)})"
     if kind == "oci":
         return "" if _container_program() else f"{identifier} is a container image: install Docker or Podman"
@@ -333,7 +330,7 @@ def _input(item: Mapping[str, Any], name: str) -> Input:
     choices = tuple(str(choice) for choice in as_list(item.get("choices")))
     return Input(
         name=name,
-        about=Text(about, about),
+        about=BilingualText(about, about),
         required=item.get("isRequired") is True,
         secret=item.get("isSecret") is True,
         default=""
