@@ -222,6 +222,16 @@ PICTURES = {
         width=100,
         files={"toolyard.toml": YARD, "~/.cursor/mcp.json": MCP_JSON, "~/.claude.json": CLAUDE_JSON},
     ),
+    "presets": Picture(
+        "toolyard add",
+        (
+            Command("toolyard add --list"),
+            Command("toolyard add edgartools", answers=("Ada Lovelace ada@example.com",)),
+        ),
+        width=132,
+        files={"empty.txt": ""},
+        before=("toolyard envs install edgartools",),
+    ),
     "search": Picture(
         "toolyard search",
         (

@@ -241,6 +241,7 @@ def _scheme(url: str) -> str:
 def _programs(config: "Config") -> Iterator[CheckResult]:
     """The programs that servers start, each once."""
     from ...config import Stdio
+    from ...upstream.stdio.launch import OWN_PROGRAM
 
     users: dict[tuple[str, str], list[str]] = {}
     for server in config.servers:
@@ -250,6 +251,8 @@ def _programs(config: "Config") -> Iterator[CheckResult]:
     for (program, path), names in users.items():
         by, title = ", ".join(names), f"program {os.path.basename(program)}"
         place = shutil.which(program, path=path)
+        if place is None and program == OWN_PROGRAM:
+            place = sys.executable
         if place is None:
             yield CheckResult(title, "fail", f"not on PATH, for {by}", _installation(program))
         elif os.path.basename(program) in ("npx", "npm", "node"):
