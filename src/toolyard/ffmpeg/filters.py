@@ -1,7 +1,7 @@
 """Writes filter graphs. Every value is escaped, so that a text is a text whatever is in it.
 
-A graph is parsed twice: first into filters, at `[ ] , ; '` and backslashes, then each filter into options, at `:`,
-`'` and backslashes.
+A graph is parsed twice: first into filters, at `[ ] , ; '` and backslashes, then each filter into options,
+at `:`, `'` and backslashes.
 """
 
 import re
@@ -20,8 +20,8 @@ def escaped(value: FilterValue) -> str:
 
 
 def graph_filter(name: str, *values: FilterValue, **options: FilterValue) -> str:
-    """`scale=640:-2`, `drawtext=textfile=a.txt:x=10`. A trailing underscore in an option's name is left out."""
-    named = [f"{key.rstrip('_')}={escaped(value)}" for key, value in options.items()]
+    """`scale=640:-2`, `drawtext=textfile=a.txt:x=10`."""
+    named = [f"{key}={escaped(value)}" for key, value in options.items()]
     parts = [*map(escaped, values), *named]
     return f"{name}={':'.join(parts)}" if parts else name
 

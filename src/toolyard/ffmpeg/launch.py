@@ -1,12 +1,13 @@
 """Runs in the child process before ffmpeg: sets its limits and its box, then becomes ffmpeg.
 
-Started as `python -I -S launch.py NAME=VALUE… -- PROGRAM ARGUMENT…`; takes 12 ms of CPU, so it imports nothing of
-Toolyard. A function that runs between fork and exec would take less, but is unsafe in a process with threads.
+Started as `python -I -S launch.py NAME=VALUE… -- PROGRAM ARGUMENT…`. Takes 12 ms of CPU, because it imports
+nothing of Toolyard. A function between fork and exec would take less, but is unsafe if there are threads.
 
-The box is Landlock's, where the kernel has it: ffmpeg reads the system's programs, libraries and fonts and its
-inputs, writes its scratch folder, and opens no TCP connection. Elsewhere there are only the limits.
+The box is Landlock's, where the kernel has it: ffmpeg reads the system's programs, libraries and fonts and
+its inputs, writes its scratch folder, and opens no TCP connection. Elsewhere there are only the limits.
 """
 
+import ctypes
 import os
 import sys
 
@@ -73,16 +74,12 @@ def _lower(what: int, soft: int, hard: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    import ctypes
-
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, _KILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before the line above
         sys.exit(_CANNOT_START)
 
 
 def _enclose(readable: list[str], writable: list[str], inputs: list[int]) -> None:
-    import ctypes
-
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE, None, ctypes.c_size_t(0), 1)
     if version < 1:
@@ -111,9 +108,7 @@ def _enclose(readable: list[str], writable: list[str], inputs: list[int]) -> Non
     os.close(ruleset)
 
 
-def _allow(libc: "ctypes.CDLL", ruleset: int, handle: int, rights: int) -> None:  # noqa: F821
-    import ctypes
-
+def _allow(libc: ctypes.CDLL, ruleset: int, handle: int, rights: int) -> None:
     rule = rights.to_bytes(8, sys.byteorder) + handle.to_bytes(4, sys.byteorder)
     libc.syscall(_ADD, ruleset, 1, ctypes.c_char_p(rule), 0)
 

@@ -1,34 +1,36 @@
 """What is in a media file, read by ffmpeg from what it prints about an input.
 
-ffprobe prints the same in a better form, but imageio-ffmpeg has none, and two ways to learn one thing would have to
-agree. Only demuxers of the list below are used: the others include playlists and scripts, which name further files.
+ffprobe prints the same in a better form, but imageio-ffmpeg has none, and two ways to learn one thing would
+have to agree. Only the demuxers of the list below are used: among the others are playlists and scripts, which
+name further files.
 """
 
 import math
 import os
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from .process import FfmpegRunner, input_url
 
 DEMUXERS = (
-    "aac ac3 aiff amr amrnb amrwb ape apng asf au av1 avi bmp_pipe caf dts dv eac3 flac flv gif gif_pipe h264 hevc ivf "
-    "jpeg_pipe jpegxl_pipe matroska webm m4v mov mp4 m4a 3gp 3g2 mj2 mp3 mpc mpc8 mpeg mpegts mpegvideo mxf nut obu ogg "
-    "pgm_pipe png_pipe ppm_pipe qoi_pipe rm tiff_pipe tta vc1 voc w64 wav webp_pipe wv"
-).split()
+    "aac,ac3,aiff,amr,amrnb,amrwb,ape,apng,asf,au,av1,avi,bmp_pipe,caf,dts,dv,eac3,flac,flv,gif,gif_pipe,h264,"
+    "hevc,ivf,jpeg_pipe,jpegxl_pipe,m4v,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,mpegvideo,"
+    "mxf,nut,obu,ogg,pgm_pipe,png_pipe,ppm_pipe,qoi_pipe,rm,tiff_pipe,tta,vc1,voc,w64,wav,webp_pipe,wv"
+)
 MAX_PIXELS = 8192 * 8192
 """Of a picture that is decoded."""
 _DURATION = re.compile(r"^  Duration: (?:N/A|(\d+):(\d\d):(\d\d(?:\.\d+)?))", re.MULTILINE)
 _FORMAT = re.compile(r"^Input #0, (\S+), from ", re.MULTILINE)
 _STREAM = re.compile(
-    r"^  Stream #0:(\d+)(?:\[0x[0-9a-f]+\])?(?:\((\w+)\))?: (Video|Audio|Subtitle|Data|Attachment|Unknown): (.*)$"
-    r"((?:\n {4,}.*)*)",
+    r"^  Stream #0:(\d+)(?:\[0x[0-9a-f]+\])?(?:\((\w+)\))?: "
+    r"(Video|Audio|Subtitle|Data|Attachment|Unknown): (.*)$((?:\n {4,}.*)*)",
     re.MULTILINE,
 )
 _SIZE = re.compile(r"^(\d{1,6})x(\d{1,6})(?: \[SAR (\d+):(\d+) DAR (\d+):(\d+)\])?")
+_BIT_RATE = re.compile(r"^(\d+) kb/s")
 _ROTATION = re.compile(r"rotation of (-?\d+(?:\.\d+)?) degrees")
 _LAYOUTS = {"mono": 1, "stereo": 2, "downmix": 2, "quad": 4, "hexagonal": 6, "octagonal": 8}
 _TEXTUAL = re.compile(rb"^[\x09\x0a\x0d\x20-\x7e\x80-\xff]*$")
@@ -86,7 +88,7 @@ class MediaInfo(Struct, frozen=True, kw_only=True):
 
 def input_arguments(url: str) -> list[str]:
     """The input and what it may be. Goes before the output; options for this input go before it."""
-    safe = ["-protocol_whitelist", "file", "-format_whitelist", ",".join(DEMUXERS)]
+    safe = ["-protocol_whitelist", "file", "-format_whitelist", DEMUXERS]
     return [*safe, "-max_pixels", str(MAX_PIXELS), "-i", url]
 
 
@@ -142,12 +144,12 @@ def read_description(log: str) -> MediaInfo | None:
 def _stream(index: str, language: str, kind: str, text: str, more: str) -> MediaStream:
     parts = _split(text)
     codec = parts[0].split(" ")[0]
-    rates = [part for part in parts if part.endswith(" kb/s") or " kb/s (" in part]
-    common = {
+    rate = next((found for part in reversed(parts) if (found := _BIT_RATE.match(part))), None)
+    common: dict[str, Any] = {
         "index": int(index),
         "codec": codec,
         "language": "" if language in ("", "und") else language,
-        "bit_rate": int(rates[-1].split(" ")[0]) * 1000 if rates and rates[-1].split(" ")[0].isdigit() else None,
+        "bit_rate": int(rate[1]) * 1000 if rate else None,
     }
     if kind == "Video":
         return _video(common, parts, text, more)
@@ -156,7 +158,7 @@ def _stream(index: str, language: str, kind: str, text: str, more: str) -> Media
     return MediaStream(kind=kind.lower(), **common)  # pyright: ignore[reportArgumentType] (a MediaKind)
 
 
-def _video(common: dict[str, object], parts: list[str], text: str, more: str) -> MediaStream:
+def _video(common: dict[str, Any], parts: list[str], text: str, more: str) -> MediaStream:
     size = next((found for part in parts if (found := _SIZE.match(part))), None)
     width, height = (int(size[1]), int(size[2])) if size else (0, 0)
     aspect = int(size[3]) / int(size[4]) if size and size[3] and int(size[3]) and int(size[4]) else 1.0
@@ -172,11 +174,11 @@ def _video(common: dict[str, object], parts: list[str], text: str, more: str) ->
         frame_rate=_rate(rate),
         pixel_format=parts[1].split("(")[0] if len(parts) > 1 else "",
         is_cover="(attached pic)" in text,
-        **common,  # pyright: ignore[reportArgumentType] (as MediaStream has them)
+        **common,
     )
 
 
-def _audio(common: dict[str, object], parts: list[str]) -> MediaStream:
+def _audio(common: dict[str, Any], parts: list[str]) -> MediaStream:
     rate = next((part for part in parts if part.endswith(" Hz")), "").removesuffix(" Hz")
     at = next((number for number, part in enumerate(parts) if part.endswith(" Hz")), -1)
     layout = parts[at + 1] if 0 <= at < len(parts) - 1 else ""
@@ -184,7 +186,7 @@ def _audio(common: dict[str, object], parts: list[str]) -> MediaStream:
         kind="audio",
         sample_rate=int(rate) if rate.isdigit() else None,
         channels=_channels(layout),
-        **common,  # pyright: ignore[reportArgumentType] (as MediaStream has them)
+        **common,
     )
 
 

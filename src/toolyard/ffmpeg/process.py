@@ -1,7 +1,7 @@
 """Runs ffmpeg: without a shell, with limits, in a box, with progress, and never beyond its caller.
 
-Inputs are open files that the process inherits; it works in a scratch folder and writes only there. However a run
-ends, its processes have ended too: cancelled, out of time, or because this process was killed.
+Inputs are open files that the process inherits; it works in a scratch folder and writes only there. However a
+run ends, its processes have ended too: cancelled, out of time, or because this process was killed.
 """
 
 import asyncio
@@ -19,10 +19,27 @@ from .program import FfmpegProgram
 
 _LAUNCHER = str(Path(__file__).with_name("launch.py"))
 _SYSTEM = (
-    "/usr /lib /lib32 /lib64 /bin /nix/store /gnu/store /etc/ld.so.cache /etc/ld.so.preload /etc/fonts /etc/alternatives "
-    "/var/cache/fontconfig /dev/null /dev/urandom /dev/fd /proc/self /proc/cpuinfo /proc/meminfo "
-    "/sys/devices/system/cpu /sys/fs/cgroup"
-).split()
+    *(
+        "/usr",
+        "/bin",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/nix/store",
+        "/gnu/store",
+        "/etc/alternatives",
+        "/etc/fonts",
+    ),
+    *(
+        "/etc/ld.so.cache",
+        "/etc/ld.so.preload",
+        "/var/cache/fontconfig",
+        "/dev/null",
+        "/dev/urandom",
+        "/dev/fd",
+    ),
+    *("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu", "/sys/fs/cgroup"),
+)
 """What programs, libraries and fonts need to read."""
 _WRITABLE = ("/dev/null",)
 _CHUNK = 16 * 1024
@@ -85,6 +102,7 @@ class FfmpegRunner:
     def __init__(self, program: FfmpegProgram, limits: FfmpegLimits, jobs: int = 2) -> None:
         self.program = program
         self.limits = limits
+        self._home = os.path.dirname(os.path.realpath(program.ffmpeg))
         self._limiter = FairLimiter(jobs)
         self._running: set[asyncio.subprocess.Process] = set()
 
@@ -100,8 +118,8 @@ class FfmpegRunner:
     ) -> str:
         """Runs ffmpeg in the folder and returns its log.
 
-        `inputs` are the descriptors that arguments name as `input_url(descriptor)`. With `may_fail`, an exit status
-        is no error: the log is all that is wanted.
+        `inputs` are the descriptors that arguments name as `input_url(descriptor)`. With `may_fail`, an exit
+        status is no error: the log is all that is wanted.
         """
         async with self._limiter.slot(caller):
             process = await self._started(arguments, folder, inputs)
@@ -134,13 +152,13 @@ class FfmpegRunner:
     async def _started(
         self, arguments: Sequence[str], folder: Path, inputs: Sequence[int]
     ) -> asyncio.subprocess.Process:
-        limits, program = self.limits, os.path.realpath(self.program.ffmpeg)
+        limits = self.limits
         options = [
             f"parent={os.getpid()}",
             f"cpu={limits.cpu_seconds}",
             f"file={limits.file_bytes}",
             f"memory={limits.memory}",
-            *(f"read={path}" for path in (*_SYSTEM, os.path.dirname(program))),
+            *(f"read={path}" for path in (*_SYSTEM, self._home)),
             *(f"write={path}" for path in (*_WRITABLE, folder)),
             *(f"input={descriptor}" for descriptor in inputs),
         ]
@@ -194,7 +212,7 @@ class FfmpegRunner:
 
 
 def input_url(descriptor: int) -> str:
-    """How an argument names an inherited file. Not `pipe:`, which cannot seek; `fd:` is newer than Debian 12's."""
+    """How an argument names an inherited file. `pipe:` cannot seek, and Debian 12's ffmpeg has no `fd:`."""
     return f"file:/dev/fd/{descriptor}"
 
 
