@@ -16,6 +16,7 @@ _ENCODER = re.compile(r"^ ([VAS])[A-Z.]{5} (\S+) +(.*)$", re.MULTILINE)
 _CODEC = re.compile(r"\(codec (\S+)\)\s*$")
 _FILTER = re.compile(r"^ [A-Z.]{2,3} (\w+) +\S+->\S+", re.MULTILINE)
 _MUXER = re.compile(r"^ *D?E[d. ]* (\S+) ", re.MULTILINE)
+_COLOUR = re.compile(r"^(\w+) +#([0-9a-fA-F]{6})$", re.MULTILINE)
 _VERSION = re.compile(r"^ffmpeg version (\S+)", re.MULTILINE)
 
 
@@ -31,13 +32,15 @@ class FfmpegCapabilities(Struct, frozen=True):
     encoders: dict[str, Encoder]
     filters: frozenset[str]
     muxers: frozenset[str]
+    colours: dict[str, str]
+    """Six hexadecimal digits by lower-case name."""
 
     def encoders_of(self, codec: str) -> list[str]:
         return [encoder.name for encoder in self.encoders.values() if encoder.codec == codec]
 
 
 _known: dict[tuple[str, int, int], FfmpegCapabilities] = {}
-"""By program, its time and its size: asking takes four processes."""
+"""By program, its time and its size: asking takes five processes."""
 
 
 async def read_capabilities(runner: FfmpegRunner, folder: Path) -> FfmpegCapabilities:
@@ -46,13 +49,13 @@ async def read_capabilities(runner: FfmpegRunner, folder: Path) -> FfmpegCapabil
     key = (path, about.st_mtime_ns, about.st_size)
     found = _known.get(key)
     if found is None:
-        questions = ("-version", "-encoders", "-filters", "-muxers")
+        questions = ("-version", "-encoders", "-filters", "-muxers", "-colors")
         found = _read(*await asyncio.gather(*(runner.ask(question, folder) for question in questions)))
         _known[key] = found
     return found
 
 
-def _read(version: str, encoders: str, filters: str, muxers: str) -> FfmpegCapabilities:
+def _read(version: str, encoders: str, filters: str, muxers: str, colours: str) -> FfmpegCapabilities:
     listed: dict[str, Encoder] = {}
     for kind, name, description in _ENCODER.findall(encoders):
         codec = _CODEC.search(description)
@@ -64,4 +67,5 @@ def _read(version: str, encoders: str, filters: str, muxers: str) -> FfmpegCapab
         encoders=listed,
         filters=frozenset(_FILTER.findall(filters)),
         muxers=frozenset(name for names in _MUXER.findall(muxers) for name in names.split(",")),
+        colours={name.lower(): digits.lower() for name, digits in _COLOUR.findall(colours)},
     )
