@@ -66,7 +66,7 @@ def _cell(video: MediaStream, font: str | None) -> list[str]:
         place = {"x": 6, "y": "h-th-6", "fontsize": 14, "fontcolor": "white"}
         box = {"box": 1, "boxcolor": "black@0.6", "boxborderw": 4}
         filters.append(
-            graph_filter("drawtext", fontfile=font, text="%{pts\\:hms}", **place, **box)  # pyright: ignore
+            graph_filter("drawtext", fontfile=font, text="%{pts:hms}", **place, **box)  # pyright: ignore
         )
     return filters
 

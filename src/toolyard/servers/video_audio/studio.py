@@ -402,10 +402,10 @@ class MediaWork:
         info = read_description(log)
         if info is None or (info.duration is None and not info.is_picture):
             info = await self._written()
-        if arguments is not None and not picture.exists():
+        drawn = picture.read_bytes() if picture.exists() else b""
+        if arguments is not None and not drawn:
             problem.append(self.texts.no_picture.format(reason=_reason(log, self._names())))
-        images = [Image(picture.read_bytes(), "image/jpeg")] if picture.exists() else []
-        return info, images, problem
+        return info, [Image(drawn, "image/jpeg")] if drawn else [], problem
 
     async def _written(self) -> MediaInfo:
         """The output, if it takes more than a glance to know its duration."""
