@@ -86,7 +86,8 @@ class ResultOptions(Struct, frozen=True):
 NO_OPTIONS = ResultOptions()
 
 
-has_options = re.compile(rb'"_(?:fields|max_bytes)"').search
+# Begins with the underscore, which is rarer than a quotation mark: a third of the time.
+has_options = re.compile(rb'_(?:fields|max_bytes)"').search
 """Whether JSON may hold one of the options; a match can also stand inside a text."""
 
 

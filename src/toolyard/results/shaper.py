@@ -387,7 +387,9 @@ def _result_fits(result: _Result, limits: Limits) -> bool:
 
 def _text_fits(text: str, limits: Limits) -> bool:
     first = text[:1]
-    if first in ("[", "{"):
+    if first == "[":
+        return len(_decode_items(text)) <= limits.max_items
+    if first == "{":
         return _container_fits(text.encode(), limits)
     # A text that begins with white space may be JSON too.
     return not first.isspace() and text.count("\n") < min(limits.max_lines, limits.max_items)

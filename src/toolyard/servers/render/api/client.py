@@ -58,7 +58,7 @@ class ServiceForm(Struct, rename="camel"):
     service_details: ServiceDetails | None = None
 
 
-class Workspace(Struct):
+class RenderWorkspace(Struct):
     id: str
     name: str = ""
 
@@ -68,7 +68,7 @@ class Datastore(Struct, rename="camel"):
 
     id: str
     name: str
-    owner: Workspace
+    owner: RenderWorkspace
     status: str | None = None
     suspended: str | None = None
     region: str | None = None
@@ -102,7 +102,7 @@ class KeyValueItem(Struct, rename="camel"):
 
 
 class OwnerItem(Struct):
-    owner: Workspace
+    owner: RenderWorkspace
     cursor: str = ""
 
 

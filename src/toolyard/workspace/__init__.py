@@ -1,0 +1,19 @@
+"""Workspaces: folders in which tools read and write files for callers, and that no path leads out of."""
+
+from .errors import WorkspaceCode, WorkspaceError
+from .names import RESERVED
+from .usage import WorkspaceChange, WorkspaceLimits
+from .workspace import EntryKind, Workspace, WorkspaceEntry
+from .workspaces import Workspaces
+
+__all__ = [
+    "RESERVED",
+    "EntryKind",
+    "Workspace",
+    "WorkspaceChange",
+    "WorkspaceCode",
+    "WorkspaceEntry",
+    "WorkspaceError",
+    "WorkspaceLimits",
+    "Workspaces",
+]
