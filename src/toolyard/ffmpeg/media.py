@@ -103,6 +103,8 @@ async def probe(runner: FfmpegRunner, descriptor: int, folder: Path, caller: str
     info = read_description(log)
     if info is None or not info.streams:
         raise _explain(log, os.pread(descriptor, 4096, 0))
+    if any(stream.width * stream.height > MAX_PIXELS for stream in info.streams):
+        raise MediaError("too_large")
     if info.duration is None and not info.is_picture:
         length = await _measured(runner, descriptor, folder, caller)
         info = MediaInfo(formats=info.formats, duration=length, streams=info.streams)

@@ -195,13 +195,15 @@ class FfmpegRunner:
             raise FfmpegStartError(log.strip())
         if "received signal 24" in log or status == -signal.SIGXCPU:
             raise FfmpegLimitError("cpu")
-        if status == 0 or may_fail:
+        if may_fail:
             return
+        # Beyond these two it may still say that it succeeded, with a part of the result.
         if "File too large" in log or status == -signal.SIGXFSZ:
             raise FfmpegLimitError("file")
         if "Cannot allocate memory" in log:
             raise FfmpegLimitError("memory")
-        raise FfmpegFailedError(status, log)
+        if status != 0:
+            raise FfmpegFailedError(status, log)
 
     async def close(self) -> None:
         """Ends every process; their runs fail."""

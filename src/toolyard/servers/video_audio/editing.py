@@ -36,6 +36,8 @@ _CORNERS = {
 _XY = re.compile(r"x=([^:]+):y=([^:]+)")
 _FONT_NAME = re.compile(r"[\w][\w .-]{0,60}")
 _SILENCE = re.compile(r"silence_(start|end): (-?[\d.]+)")
+_TAIL = 0.1
+"""A codec pads the end of a sound by less."""
 _FADES = {
     "fade_in": "in",
     "fade_out": "out",
@@ -633,7 +635,8 @@ def _kept(log: str, duration: float, rate: float | None) -> list[KeptSegment]:
         if what == "start":
             start = max(0.0, float(text))
         elif start is not None:
-            silences.append((start, float(text)))
+            end = float(text)
+            silences.append((start, duration if duration - end < _TAIL else end))
             start = None
     if start is not None:
         silences.append((start, duration))

@@ -59,7 +59,7 @@ _END = ("scale=out_range=pc", "format=yuv420p")
 
 def _cell(video: MediaStream, font: str | None) -> list[str]:
     ratio = video.width * video.sample_aspect / video.height if video.height else 1.0
-    width = min(CELL_WIDTH, round(CELL_HEIGHT * ratio))
+    width = min(CELL_WIDTH, round(CELL_HEIGHT * ratio), max(CELL_WIDTH // 2, video.width))
     height = round(width / ratio)
     filters = [graph_filter("scale", max(2, width), max(2, height)), "setsar=1"]
     if font is not None:

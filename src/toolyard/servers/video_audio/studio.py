@@ -48,7 +48,8 @@ _PREFIX = "toolyard-media-"
 _CONTEXT = re.compile(r"^(?:\[[^\]]* @ 0x[0-9a-f]+\] )+")
 _NOISE = re.compile(
     r"^(?:Conversion failed!|Error opening (?:output|input) files?\b|Error while (?:filtering|processing)|"
-    r"Task finished|Terminating thread|Error sending frames|Nothing was written|Exiting with|Could not open encoder)"
+    r"Task finished|Terminating thread|Error sending frames|Nothing was written|Exiting with|"
+    r"Could not open encoder)"
 )
 _DAMAGE = re.compile(
     r"partial file|Invalid data found|corrupt|[Ee]rror while decoding|Invalid NAL|[Tt]runcat|concealing|"
@@ -412,8 +413,8 @@ class MediaWork:
         descriptor = os.open(self.folder / _OUTPUT, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return await probe(self._runner, descriptor, self.folder)
-        except MediaError as error:
-            raise ToolError(self.texts.failed.format(reason=error)) from None
+        except MediaError:  # a header with nothing behind it
+            raise ToolError(self.texts.nothing_written) from None
         finally:
             os.close(descriptor)
 
