@@ -21,11 +21,11 @@ class Studio:
     """A server and its files, for one test."""
 
     def __init__(self, client: Client, folder: Path) -> None:
-        self._client = client
+        self.client = client
         self.folder = folder
 
     async def call(self, tool: str, /, **arguments: Any) -> CallResult:
-        return await self._client.call_tool(tool, arguments)
+        return await self.client.call_tool(tool, arguments)
 
     async def done(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """The structured content of a call that must succeed."""
