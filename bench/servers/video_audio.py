@@ -1,8 +1,8 @@
 """What a tool of video_audio takes on top of ffmpeg, in CPU of this process and of those that it started.
 
 A call is three processes: a glance at the input, the work, and a look at the result. Beside it, in turns, the
-same three commands are run by hand; the difference is ours: the box, the files, and the answer. A file that is
-known from an earlier call saves the first.
+same three commands are run by hand; the difference is ours: box, files, answer. A file that is
+known saves the first.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ COUNTS = {
     "sessions": 3,
     "render": 3,
     "browser": 10,
+    "local_toolkit": 4,
     "tiflux": 114,
     "video_audio": 27,
 }
@@ -83,6 +84,7 @@ RESULT_TYPES: dict[str, list[str]] = {
         "Shot",
         "View",
     ],
+    "local_toolkit": ["Archive", "ArchivedFile", "Directory", "DirectoryEntry", "FileRead", "Written"],
     "tiflux": [],
     "video_audio": ["Health", "Media", "Segment", "Stream"],
 }

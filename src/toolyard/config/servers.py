@@ -45,6 +45,7 @@ BUNDLED = {
     "sessions": "search in earlier conversations",
     "render": "logs, errors and services of Render, or of log files",
     "browser": "a web browser",
+    "local_toolkit": "files, archives and research in a workspace",
     "video_audio": "video and audio files: convert, cut, join, overlay",
     "rest": "any REST API, described by a table",
     "tiflux": "TiFlux, a help desk: tickets, clients, chats",

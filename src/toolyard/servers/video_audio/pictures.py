@@ -27,7 +27,12 @@ def sheet_arguments(url: str, expected: MediaInfo, font: str | None) -> list[str
     columns, rows = _LAYOUTS.get(cells, (3, 3))
     tile = graph_filter("tile", f"{columns}x{rows}", padding=4, margin=4, color="0x202020")
     if length * rate * video.width * video.height <= _PIXELS_AT_ONCE or length < 1:
-        pick = chain("setpts=PTS-STARTPTS", graph_filter("fps", f"{cells / length:.6f}") if length else "")
+        # Not `fps`, which would show a frame from up to half the interval later.
+        often = max(0.0, length / cells - 0.5 / rate)
+        pick = chain(
+            "setpts=PTS-STARTPTS",
+            graph_filter("select", f"isnan(prev_selected_t)+gte(t-prev_selected_t,{often:.4f})"),
+        )
         graph = f"[0:v:0]{chain(pick, *_cell(video, font), tile, *_END)}[picture]"
         return [
             "-loglevel",

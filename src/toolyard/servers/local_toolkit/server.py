@@ -1,0 +1,24 @@
+"""Builds the server from its settings. Each group of tools is added by one function of its own module."""
+
+from ..._version import __version__
+from ...kit import Server
+from ...workspace import Workspaces
+from .files import add_file_tools
+from .settings import Settings
+from .texts import message
+
+
+def build(settings: Settings) -> Server:
+    """Opens nothing before the first call."""
+    locale = settings.locale
+    # Clients must not cache: a changed file is read again.
+    server = Server(
+        "local_toolkit",
+        version=__version__,
+        title=message(locale, "title"),
+        instructions=message(locale, "instructions"),
+        cache_ttl=0.0,
+    )
+    workspaces = Workspaces(settings.workspace, shared=settings.shared, limits=settings.limits)
+    add_file_tools(server, workspaces, settings)
+    return server
