@@ -52,7 +52,8 @@ class Studio:
     def frame(self, name: str, seconds: float) -> Callable[[int, int], tuple[int, int, int]]:
         path = self.folder / name
         width = int(self.streams(name)["video"]["width"])
-        command = [FFMPEG, "-v", "error", "-ss", f"{seconds}", "-i", str(path), "-frames:v", "1"]
+        place = ["-ss", f"{seconds}"] if seconds else []
+        command = [FFMPEG, "-v", "error", *place, "-i", str(path), "-frames:v", "1"]
         raw = [*command, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
         data = subprocess.run(raw, capture_output=True, check=True).stdout
 
@@ -72,6 +73,10 @@ class Studio:
             check=True,
         )
         return float(done.stderr.split("mean_volume: ")[1].split(" dB")[0])
+
+
+def run(folder: Path, *arguments: str) -> None:
+    subprocess.run([FFMPEG, "-v", "error", "-y", *arguments], cwd=folder, check=True)
 
 
 def ffprobe(path: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers.video_audio.talking import Studio, picture_of
+from tests.servers.video_audio.talking import Studio, picture_of, run
 from toolyard.kit import Image
 
 VIDEO = {"input_video_path": "gray.mp4"}
@@ -223,3 +223,30 @@ async def test_an_aspect_ratio_that_is_right_copies_the_video(tools: Studio):
 async def test_an_output_may_be_the_input_itself(tools: Studio):
     await tools.done("set_video_frame_rate", **VIDEO, output_video_path="gray.mp4", frame_rate=5)
     assert tools.streams("gray.mp4")["video"]["r_frame_rate"] == "5/1"
+
+
+async def test_the_contact_sheet_of_a_large_video_shows_it_from_beginning_to_end(tools: Studio):
+    """Nine places are decoded instead of all; a copy into another container stays quick."""
+    half = "color={}:s=1920x1080:r=25:d=1.2"
+    inputs = [word for colour in ("red", "blue") for word in ("-f", "lavfi", "-i", half.format(colour))]
+    joined = [
+        "-filter_complex",
+        "[0][1]concat",
+        "-c:v",
+        "libx264",
+        "-preset",
+        "ultrafast",
+        "-g",
+        "5",
+        "large.mp4",
+    ]
+    run(tools.folder, *inputs, *joined)
+    result = await tools.call(
+        "convert_video_format", input_video_path="large.mp4", output_video_path="o.mkv", target_format="mkv"
+    )
+    assert not result.is_error, result.text
+    (tools.folder / "sheet.jpg").write_bytes(picture_of(result))
+    pixel = tools.frame("sheet.jpg", 0)
+    first, last = pixel(160, 60), pixel(800, 460)
+    assert first[0] > 180 > 90 > max(first[1:])
+    assert last[2] > 180 > 90 > max(last[:2])

@@ -10,7 +10,7 @@ CELL_WIDTH, CELL_HEIGHT = 320, 240
 WAVE_WIDTH, WAVE_HEIGHT = 960, 200
 MOST_CELLS = 9
 _LAYOUTS = {1: (1, 1), 2: (2, 1), 3: (3, 1), 4: (2, 2), 5: (3, 2), 6: (3, 2)}
-_PIXELS_AT_ONCE = 300_000_000
+_PIXELS_AT_ONCE = 100_000_000
 """A video with more pixels in all is not decoded whole: nine places in it are."""
 LONGEST_WAVE = 3600.0
 """Seconds of sound that are decoded for a waveform."""
