@@ -27,6 +27,7 @@ PROGRAM_PATH = os.pathsep.join([f"{PROGRAMS_FOLDER}/usr/sbin", "/usr/local/sbin"
 # each row must be there. The packages are all that is needed, so that nothing depends on what a machine has.
 # Those of `unpack` would start a service when installed, so they are only unpacked, into build/programs.
 PROGRAMS = {
+    "bubblewrap": {"title": "bubblewrap", "install": ["bubblewrap"], "commands": [["bwrap"]]},
     "chromium": {
         "title": "Chromium",
         "install": ["chromium"],

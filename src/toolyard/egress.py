@@ -12,6 +12,7 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -186,6 +187,10 @@ class EgressProxy:
         """Starts listening; returns the proxy's URL."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=HEAD_BYTES)
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def open_at(self, path: Path) -> None:
+        """Starts listening at a Unix socket, for programs that have no other way out."""
+        self._server = await asyncio.start_unix_server(self._serve, path, limit=HEAD_BYTES)
 
     async def close(self) -> None:
         if self._server is not None:

@@ -27,6 +27,8 @@ Handler = Callable[[CallTarget, Forward], Awaitable[Outcome]]
 Stage = Callable[[Handler], Handler]
 
 SHAPED = ("tools/call", "tasks/result")
+NESTED_BYTES = 8 * 2**20
+"""Up to this size a result passes whole to the tool that called the tool."""
 
 
 def pipeline(
@@ -79,6 +81,9 @@ def shaped(shaping: Shaping) -> Stage:
                 if "arguments" in forward.params:
                     cleaned = decode_params(rest, dict[str, Raw])
                     forward = replace(forward, params={**forward.params, **cleaned})
+            if forward.call.depth and options.max_bytes is None:
+                # A program reads it, not a model.
+                options = replace(options, max_bytes=NESTED_BYTES)
             outcome = await inner(target, forward)
             body, caller = outcome.body, forward.call.caller
             if options is NO_OPTIONS and isinstance(body, Raw) and shaper.passes(caller, policy, bytes(body)):

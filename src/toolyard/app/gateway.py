@@ -36,6 +36,7 @@ from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
 from .callers import GatewayCallers
+from .nested import NestedCalls
 from .policy import GatewayPolicy, is_guarded
 from .results import ResultShaping, with_widened_schema
 from .search import GatewaySearch
@@ -255,6 +256,7 @@ class Gateway:
             self.metrics,
             self._reads,
             self._many_tenants,
+            NestedCalls(self.view),
         )
         server = self._servers[config.name] = MountedServer(config, shared)
         self._mounts[config.name] = server.mount

@@ -31,7 +31,7 @@ from ..upstream.connection import GATEWAY_CALLER, ConnectionPool, ConnectionPool
 from ..upstream.handshake import MODERN_META
 from ..upstream.http.client import PooledHttpClient
 from ..upstream.http.connector import HttpConnector
-from ..upstream.inprocess import InProcessUpstream
+from ..upstream.inprocess import CallToolOf, InProcessUpstream
 from ..upstream.stdio.connector import StdioConnector
 from ..wire.seal import Sealer
 from ..wire.versions import Era, era_of
@@ -54,6 +54,8 @@ class SharedParts(NamedTuple):
     reads: asyncio.Semaphore
     """How many servers whose lists are known already are read at a time."""
     many_tenants: bool
+    call_tool: CallToolOf
+    """How a server in this process calls the other tools of a caller."""
 
 
 class MountedServer:
@@ -212,7 +214,8 @@ class _Builder:
         return Bridge(pool, self._shared.sealer, self._shared.parked)
 
     def _in_process(self, where: InProcess) -> _Built:
-        return _Built(InProcessUpstream(self._config.name, where.module, where.options), "inprocess")
+        upstream = InProcessUpstream(self._config.name, where.module, where.options, self._shared.call_tool)
+        return _Built(upstream, "inprocess")
 
     def _stdio(self, where: Stdio) -> _Built:
         config = self._config

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ..wire.call import Call, Caller, Secret, StreamedResult
+from ..wire.call import Call, Caller, CallTool, Secret, StreamedResult
 from ..wire.messages import encode
 from .connection import Params, StartProgress, UpstreamInfo
 
@@ -48,7 +48,7 @@ class Forward(Struct, frozen=True, gc=False):
         """A call that needs no translation: one in the gateway's own name."""
         return cls(call, call.method, call.members(), secrets=call.secrets)
 
-    def as_call(self) -> Call:
+    def as_call(self, call_tool: CallTool | None = None) -> Call:
         """The same request as a call, for a server in this process."""
         return replace(
             self.call,
@@ -56,6 +56,7 @@ class Forward(Struct, frozen=True, gc=False):
             params=Raw(encode(self.params)),
             secrets=self.secrets,
             param_headers=None,
+            call_tool=call_tool,
         )
 
 

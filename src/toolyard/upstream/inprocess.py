@@ -7,7 +7,8 @@ import asyncio
 import secrets
 import time
 from binascii import b2a_base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -156,11 +157,19 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """A module that failed to load is not imported again before; each time it has twice as long to be mended."""
 
 
+CallToolOf = Callable[[Call, str, Mapping[str, Any]], Awaitable[Any]]
+"""Calls a tool by name for the caller of another call."""
+
+
 class InProcessUpstream(Upstream):
     """Loaded when first used; one that fails to load is tried again like one that cannot be reached."""
 
-    def __init__(self, server: str, module: str, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, server: str, module: str, options: Mapping[str, Any], call_tool: CallToolOf | None = None
+    ) -> None:
+        """`call_tool` calls another tool for the caller of a call."""
         self._name = server
+        self._call_tool = call_tool
         self._module = module
         self._options = options
         self._server: Server | None = None
@@ -187,7 +196,8 @@ class InProcessUpstream(Upstream):
         server = self._server or await self._loaded()
         if forward.secrets:
             await _admit(server, forward.secrets)
-        result = await server.service.handle(forward.as_call())
+        call_tool = None if self._call_tool is None else partial(self._call_tool, forward.call)
+        result = await server.service.handle(forward.as_call(call_tool))
         is_error = getattr(result, "is_error", False) is True
         kind = (
             getattr(result, "result_type", "complete") if forward.call.caller.era == "modern" else "complete"

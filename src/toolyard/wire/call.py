@@ -7,7 +7,7 @@ key (`Secret`), the conversation of a call (`thread_of`), and the interface betw
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn, Protocol
@@ -350,6 +350,10 @@ class _NoChannel:
 NO_CHANNEL = _NoChannel()
 
 
+CallTool = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+"""Calls another tool of the same caller, by name, and returns its result as JSON has it. Raises McpError."""
+
+
 class Call(Struct, gc=False):
     """One request or notification, its parameters still raw."""
 
@@ -364,6 +368,10 @@ class Call(Struct, gc=False):
     """Reads the Mcp-Param-* headers on modern HTTP; None if the transport has no headers."""
     secrets: Mapping[str, Secret] | None = None
     """The caller's keys, by the lower-case name of their header. They are erased after the call."""
+    call_tool: CallTool | None = None
+    """How a server in a gateway's process calls the caller's other tools; None: there are none to call."""
+    depth: int = 0
+    """How many tools it was called through, each by the one before."""
     _decoded: tuple[Raw, dict[str, Raw]] | None = None
 
     def members(self) -> dict[str, Raw]:

@@ -1,6 +1,6 @@
 """The workbench as servers see it: code and files in a place of the caller's own, here or at a vendor.
 
-Owns the interface and the shapes of results. Sentences for the model are made by the servers, in their language.
+Owns the interface and the shapes of results. Servers make the sentences for the model, in their language.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from ..wire.call import Caller
 
-Fault = Literal["exception", "interrupted", "timeout", "memory", "ended"]
-"""Why a cell failed. `exception`: its own; `memory` and `ended`: the process is gone, and its variables too."""
+Fault = Literal["exception", "interrupted", "timeout", "output", "memory", "disk", "ended"]
+"""Why a cell failed. `exception`: its own. `output`, `memory`, `disk`: it passed that limit. `ended`: its
+process is gone; after the others it may be too, and then `variables_lost` is set."""
 
 ErrorCode = Literal[
     "missing",  # no such file
@@ -23,6 +24,7 @@ ErrorCode = Literal[
     "full",  # no space left
     "no_session",  # unknown, ended, or another caller's
     "too_many",  # sessions, and all of them are busy
+    "busy",  # the session runs the very code that asks
     "unavailable",  # the workbench cannot be reached or started
     "invalid",  # the vendor or the box answered something unexpected
 ]
@@ -91,6 +93,8 @@ class CellResult(Struct, frozen=True):
     stderr_file: str | None = None
     is_new: bool = False
     """The session began with this cell: no variables of earlier cells."""
+    variables_lost: bool = False
+    """The session ended with this cell; the next one begins anew."""
 
 
 class BashResult(Struct, frozen=True):
@@ -105,12 +109,13 @@ class BashResult(Struct, frozen=True):
     stdout_file: str | None = None
     stderr_file: str | None = None
     is_new: bool = False
+    variables_lost: bool = False
 
 
 class Workbench(Protocol):
-    """One caller's workbench. `session` is an id that an earlier result had, or None for the conversation's own.
+    """One caller's workbench. `session` names one of the caller's sessions; None: the conversation's own.
 
-    An id of another caller is an unknown one.
+    What another caller calls by the same name is another session.
     """
 
     async def run(

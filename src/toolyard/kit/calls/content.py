@@ -93,3 +93,26 @@ def _json(value: Any, encode: Callable[[Any], bytes] = to_json) -> bytes:
         return encode(value)
     except (TypeError, ValueError, RecursionError, msgspec.DecodeError) as error:
         raise MismatchError(f"the value cannot be written as JSON: {error}") from None
+
+
+def plain_result(result: Any) -> Any:
+    """What a tool's result says, as plain data; raises ToolError if it says that the tool failed.
+
+    `result` is decoded JSON. Structured content goes first; a text that is JSON is decoded.
+    """
+    members = cast(dict[str, Any], result) if isinstance(result, dict) else {}
+    blocks: list[dict[str, Any]] = members.get("content") or []
+    texts = [str(block.get("text", "")) for block in blocks if block.get("type") == "text"]
+    if members.get("isError"):
+        raise ToolError("\n".join(texts) or "the tool failed")
+    if members.get("structuredContent") is not None:
+        return members["structuredContent"]
+    if len(texts) < len(blocks):
+        return blocks
+    text = "\n".join(texts)
+    if text[:1] in ("{", "["):
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return text
+    return text

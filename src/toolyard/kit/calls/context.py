@@ -3,11 +3,13 @@
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar, get_args
 
 from ...wire.call import Call, Caller, Level, Secret
+from ...wire.errors import McpError
 from ..schema.pydantic_types import JsonSchema
+from .content import ToolError, plain_result
 from .input_requests import (
     Answer,
     Detached,
@@ -192,6 +194,21 @@ class Context:
     async def detach(self) -> None:
         """In a tool with `Long(detach="by_hand")`: continue as a task, if the client supports tasks."""
         await self._requester.detach()
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call another tool of the caller, by the name that the caller sees, with the caller's rights.
+
+        Returns its structured content, or else its text, decoded if it is JSON. Raises ToolError if the tool
+        fails, is unknown to the caller, or would ask the user. Works for servers in a gateway's own process.
+        """
+        if self._closed:
+            raise RuntimeError("the call has been answered; it can no longer call tools")
+        if self._call.call_tool is None:
+            raise ToolError("No other tools can be called from here: this server is not mounted in a gateway")
+        try:
+            return plain_result(await self._call.call_tool(name, arguments))
+        except McpError as error:
+            raise ToolError(error.message) from None
 
     async def close_stream(self, retry_ms: int | None = None) -> None:
         """Legacy HTTP: close the connection; the client reconnects after `retry_ms` for the rest."""

@@ -221,7 +221,8 @@ class ToolFeature(Feature[ToolHost]):
         return None
 
     def _start(self, call: Call, tool: Tool, long: Long, arguments: Raw, notes: CallNotes) -> TaskState:
-        call = replace(call, secrets=None)  # a task outlives the request; the caller's keys must not
+        # A task outlives the request. The caller's keys must not, and tools that need them cannot be called.
+        call = replace(call, secrets=None, call_tool=None if call.secrets else call.call_tool)
 
         async def run(requester: TaskRequester, set_message: Callable[[str], None]) -> CallToolResult:
             context = Context(call, requester, set_message)
