@@ -14,7 +14,9 @@ SIGNS = st.text("\\':;,[]=% ab{}$\"é", min_size=1, max_size=12).filter(lambda t
 
 
 @needs("ffmpeg")
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
 @given(st.lists(SIGNS, min_size=10, max_size=20))
 def test_ffmpeg_reads_every_text_as_it_was_written(texts: list[str]):
     marks = [

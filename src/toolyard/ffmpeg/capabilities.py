@@ -20,7 +20,7 @@ _COLOUR = re.compile(r"^(\w+) +#([0-9a-fA-F]{6})$", re.MULTILINE)
 _VERSION = re.compile(r"^ffmpeg version (\S+)", re.MULTILINE)
 
 
-class Encoder(Struct, frozen=True):
+class MediaEncoder(Struct, frozen=True):
     name: str
     kind: StreamKind
     codec: str
@@ -29,7 +29,7 @@ class Encoder(Struct, frozen=True):
 
 class FfmpegCapabilities(Struct, frozen=True):
     version: str
-    encoders: dict[str, Encoder]
+    encoders: dict[str, MediaEncoder]
     filters: frozenset[str]
     muxers: frozenset[str]
     colours: dict[str, str]
@@ -56,10 +56,10 @@ async def read_capabilities(runner: FfmpegRunner, folder: Path) -> FfmpegCapabil
 
 
 def _read(version: str, encoders: str, filters: str, muxers: str, colours: str) -> FfmpegCapabilities:
-    listed: dict[str, Encoder] = {}
+    listed: dict[str, MediaEncoder] = {}
     for kind, name, description in _ENCODER.findall(encoders):
         codec = _CODEC.search(description)
-        listed[name] = Encoder(name, _KINDS[kind], codec[1] if codec else name)
+        listed[name] = MediaEncoder(name, _KINDS[kind], codec[1] if codec else name)
     listed.pop("=", None)  # the legend
     number = _VERSION.search(version)
     return FfmpegCapabilities(

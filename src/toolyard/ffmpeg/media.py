@@ -32,6 +32,7 @@ _STREAM = re.compile(
 _SIZE = re.compile(r"^(\d{1,6})x(\d{1,6})(?: \[SAR (\d+):(\d+) DAR (\d+):(\d+)\])?")
 _BIT_RATE = re.compile(r"^(\d+) kb/s")
 _ROTATION = re.compile(r"rotation of (-?\d+(?:\.\d+)?) degrees")
+_TOO_LARGE = re.compile(r"Picture size \d+x\d+ is invalid")
 _LAYOUTS = {"mono": 1, "stereo": 2, "downmix": 2, "quad": 4, "hexagonal": 6, "octagonal": 8}
 _TEXTUAL = re.compile(rb"^[\x09\x0a\x0d\x20-\x7e\x80-\xff]*$")
 
@@ -103,7 +104,10 @@ async def probe(runner: FfmpegRunner, descriptor: int, folder: Path, caller: str
     info = read_description(log)
     if info is None or not info.streams:
         raise _explain(log, os.pread(descriptor, 4096, 0))
-    if any(stream.width * stream.height > MAX_PIXELS for stream in info.streams):
+    video = info.video
+    if video is not None and (
+        video.width * video.height > MAX_PIXELS or (not video.width and _TOO_LARGE.search(log))
+    ):
         raise MediaError("too_large")
     if info.duration is None and not info.is_picture:
         length = await _measured(runner, descriptor, folder, caller)
@@ -226,7 +230,7 @@ def _explain(log: str, head: bytes) -> MediaError:
         return MediaError("playlist")
     if b"<svg" in start:
         return MediaError("svg")
-    if "Picture size" in log or "max_pixels" in log:
+    if _TOO_LARGE.search(log):
         return MediaError("too_large")
     if refused is not None:
         return MediaError("refused", refused[1])

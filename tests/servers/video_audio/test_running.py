@@ -136,7 +136,9 @@ async def test_there_are_exactly_the_tools_of_the_original_with_its_parameters(t
         assert list(schema.get("properties", {})) == list(expected), tool["name"]
         required = [name for name, default in expected.items() if default is ...]
         assert schema.get("required", []) == required, tool["name"]
-        function = getattr(ConvertingTools, tool["name"], None) or getattr(EditingTools, tool["name"], None)
+        function: Any = getattr(ConvertingTools, tool["name"], None) or getattr(
+            EditingTools, tool["name"], None
+        )
         for name, default in expected.items() if function else ():
             own = inspect.signature(function).parameters[name].default
             assert own == (inspect.Parameter.empty if default is ... else default), (tool["name"], name)
