@@ -33,6 +33,7 @@ COUNTS = {
     "tiflux": 114,
     "youtube": 6,
     "zai_vision": 8,
+    "video_audio": 27,
 }
 """Tools of the seed that each has at least; the browser's two others are recipes of an example."""
 RESULT_TYPES: dict[str, list[str]] = {
@@ -140,6 +141,7 @@ RESULT_TYPES: dict[str, list[str]] = {
         "SubtitleTrack",
     ],
     "zai_vision": ["SeenImage", "VisionAnswer"],
+    "video_audio": ["Health", "Media", "Segment", "Stream"],
 }
 """Names that clients see in the output schemas. Renaming a class in Python must not change them."""
 EXTRAS = {
