@@ -49,8 +49,10 @@ async def test_the_browser_too_reaches_only_what_is_allowed(web: Web, crawls: Ma
         web.pages["/jump"] = f"""<html><body><div id="root"></div><script>
 location.href = "{inside.url("/secret")}";</script></body></html>"""
         crawl = crawls(page_timeout=15.0)
-        await crawl(web.url("/spy"), web.url("/jump"))
+        summary = await crawl(web.url("/spy"), web.url("/jump"))
         assert sum(inside.hits.values()) == 0
+        failures = {one.url.rpartition("/")[2]: one.code for one in summary.failures}
+        assert failures == {"spy": "javascript", "jump": "private"}
         assert not any("secret" in page.markdown for page in crawl.pages.values())
 
 

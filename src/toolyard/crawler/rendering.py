@@ -102,7 +102,12 @@ class Renderer:
                 await guarded.context.route("**/*", _without_pictures)
                 page = await guarded.context.new_page()
                 page.on("popup", _close)
-                return await self._read(page, url, seconds)
+                found = await self._read(page, url, seconds)
+                if not found.url.startswith(("http://", "https://")):
+                    # The browser's own error page: a script led to an address that failed or was refused.
+                    refused = [one for one in guarded.proxy.take_failures() if one.kind == "refused"]
+                    raise CrawlError("private", refused[0].host) if refused else CrawlError("broken", url)
+                return found
         except TimeoutError:
             raise CrawlError("timeout", f"{seconds:g}") from None
         except Error as error:

@@ -13,6 +13,7 @@ import yaml
 
 from tests.crawler.web import SHELL, Web, article
 from tests.servers.local_toolkit.talking import ERAS, Bench, User, talking
+from toolyard.client.tasks import RemoteTask
 from toolyard.client.types import Progress
 from toolyard.config.servers import module_of
 from toolyard.kit import loader
@@ -213,6 +214,16 @@ async def test_every_page_is_reported_while_it_runs(web: Web, bench: Bench, ana:
         await client.call_tool("crawl_parallel", {"urls": urls, "session_dir": "."}, on_progress=heard.append)
     assert [(one.progress, one.total) for one in heard] == [(1, 3), (2, 3), (3, 3)]
     assert sum("404" in (one.message or "") for one in heard) == 1
+
+
+async def test_a_client_that_knows_tasks_gets_a_task(web: Web, ana: User):
+    web.pages["/a"] = article("A")
+    async with ana.client() as client:
+        task = await client.start_task("crawl_parallel", {"urls": [web.url("/a")], "session_dir": "."})
+        assert isinstance(task, RemoteTask)
+        result = await task.result()
+    assert result.structured is not None
+    assert result.structured["successful"] == 1
 
 
 @pytest.mark.parametrize("era", ERAS)

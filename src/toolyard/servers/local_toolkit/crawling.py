@@ -88,7 +88,7 @@ class CrawlTool:
     ) -> ToolResult:
         self._check(urls)
         crawler = self._open()
-        from ...crawler.crawler import CrawlRequest
+        from ...crawler.crawler import CrawlRequest, distinct
 
         with errors_as_tool_errors(self._locale):
             workspace = self._workspaces.of(ctx.caller)
@@ -97,7 +97,7 @@ class CrawlTool:
         request = CrawlRequest(
             urls=urls, owner=ctx.caller.owner, batch_size=batch_size, stop_after=stop_after, fresh=fresh
         )
-        total = len(set(urls))
+        total = len(distinct(urls))
 
         async def on_outcome(done: int, url: str, failure: "CrawlFailure | None") -> None:
             error = "" if failure is None else failure_text(self._locale, failure.code, failure.detail)
