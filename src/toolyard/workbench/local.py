@@ -37,6 +37,8 @@ from .protocol import (
 
 OUTPUTS = "outputs"
 """The folder in the workspace for what was printed and is too much to show."""
+INNER = "workbench"
+"""The folder below the local user's workspace for boxes that share the system's file system."""
 MAX_CODE = 1024**2
 _COPY_BYTES = 256 * 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
@@ -144,6 +146,14 @@ class LocalWorkbenches:
             await self._proxy[0].close()
         await asyncio.to_thread(self._kit.close)
 
+    def processes(self) -> list[int]:
+        """Of all sessions, not of boxes that are kept ready."""
+        return [pid for session in self._sessions.values() for pid in session.process.processes()]
+
+    async def ready(self) -> None:
+        """Waits until the boxes that are kept ready have started."""
+        await asyncio.gather(*(starting for _, starting in self._warm), return_exceptions=True)
+
     # Sessions
 
     def find(self, caller: Caller, id: str) -> _Session | None:
@@ -187,14 +197,8 @@ class LocalWorkbenches:
     async def _open(self, caller: Caller, id: str) -> _Session:
         workspace = await asyncio.to_thread(self._workspace_of, caller)
         base, root = _base_of(workspace.root), workspace.root
-        if not self.box.has_processes_of_its_own and base == root:
-            # Such a box cannot hide the workspaces of others, which are below this one.
-            root = root / "workbench"
-            root.mkdir(mode=0o700, exist_ok=True)
-            workspace = Workspace(root, workspace.limits)
-        folder = BoxFolder(
-            root, DiskLimits(bytes=self.limits.disk_bytes, files=self.limits.disk_files), self.box.uid
-        )
+        disk = DiskLimits(bytes=self.limits.disk_bytes, files=self.limits.disk_files)
+        folder = BoxFolder(root, disk, self.box.uid, None if self.box.has_processes_of_its_own else base)
         await asyncio.to_thread(folder.hand_over)
         process = await self._take_warm(base)
         try:
@@ -209,7 +213,11 @@ class LocalWorkbenches:
 
     def _workspace_of(self, caller: Caller) -> Workspace:
         try:
-            return self._workspaces.of(caller)
+            found = self._workspaces.of(caller)
+            if self.box.has_processes_of_its_own or RESERVED in found.root.parts:
+                return found
+            # Such a box cannot hide the workspaces of others, which are below this one.
+            return Workspace(found.root / INNER, found.limits)
         except WorkspaceError as error:
             raise WorkbenchError("unavailable", str(error), error.path) from None
 

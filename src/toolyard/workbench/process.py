@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,8 @@ START_SECONDS = 30.0
 GRACE_SECONDS = 2.0
 """How long code may go on after it was interrupted."""
 END_SECONDS = 10.0
+OWN_PROCESSES = 2
+"""Of a box: the first one, which waits for the others, and the one that runs cells."""
 WATCH_SECONDS = 0.2
 STREAM_SECONDS = 0.5
 MESSAGE_BYTES = 16 * 1024**2
@@ -457,16 +460,27 @@ class BoxProcess:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
             await run.close()
+        if run.was_stopped and not run.outcome.is_over:
+            run.outcome.is_over = not await self._is_alone()
         if run.outcome.is_over:
             await self.close()
         return run.outcome
+
+    async def _is_alone(self) -> bool:
+        """Whether what the code had started is gone soon after the interrupt: it may be a fork bomb."""
+        ends = time.monotonic() + GRACE_SECONDS
+        while len(self.processes()) > OWN_PROCESSES:
+            if not self.box.has_processes_of_its_own or time.monotonic() > ends:
+                return False
+            await asyncio.sleep(0.01)
+        return True
 
     async def _after_cancel(self, run: "_Run") -> None:
         try:
             await self.interrupt(run)
         except BrokenBoxError:
             run.outcome.is_over = True
-        if run.outcome.is_over:
+        if run.outcome.is_over or not await self._is_alone():
             await self.close()
 
     async def interrupt(self, run: "_Run") -> None:
@@ -502,6 +516,10 @@ class BoxProcess:
     async def answer(self, call: int, value: Any, error: str | None) -> None:
         with contextlib.suppress(BrokenBoxError):
             await self._send({"type": "answer", "call": call, "value": value, "error": error})
+
+    def processes(self) -> list[int]:
+        """All of them, as the system counts; none after its end."""
+        return [] if self._closed else _family(self._first)
 
     def uses_more_than(self, memory: int) -> bool:
         """Whether its processes together use more bytes. What several of them share is counted once."""
@@ -539,6 +557,10 @@ class _Run:
         sink.add(data)  # also what is too much: code that waits for us to read cannot be interrupted
         if sink.is_over:
             self.trip("output", "")
+
+    @property
+    def was_stopped(self) -> bool:
+        return self._stopping is not None
 
     def stop(self, fault: Fault) -> None:
         if self._stopping is None:

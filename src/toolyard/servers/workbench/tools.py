@@ -1,4 +1,7 @@
-"""The tools: from arguments to the workbench, and from its results to replies with a readable text."""
+"""The tools: from arguments to the workbench, and from its results to replies with a readable text.
+
+Code that fails is a result like any other, with `successful` false: a traceback is what the model asked for.
+"""
 
 import base64
 import binascii
@@ -177,7 +180,7 @@ class WorkbenchTools:
         )
         reply = BashReply(data=data, error=error, successful=error is None)
         text = self._bash_text(result, error)
-        return ToolResult(content=[text], structured=reply, is_error=error is not None)
+        return ToolResult(content=[text], structured=reply)
 
     # The code interpreter
 
@@ -242,7 +245,7 @@ class WorkbenchTools:
         )
         reply = TerminalReply(data=data, error=error, successful=error is None)
         text = self._bash_text(result, error)
-        return ToolResult(content=[text], structured=reply, is_error=error is not None)
+        return ToolResult(content=[text], structured=reply)
 
     # Files
 
@@ -385,7 +388,7 @@ class WorkbenchTools:
         parts += [error] if error else []
         text = "\n\n".join(part for part in parts if part) or texts.nothing
         images = [Image(image.data, image.mime_type) for image in result.images]
-        return ToolResult(content=[text, *images], structured=reply, is_error=error is not None)
+        return ToolResult(content=[text, *images], structured=reply)
 
     def _bash_text(self, result: BashResult, error: str | None) -> str:
         parts = [result.stdout.rstrip()]

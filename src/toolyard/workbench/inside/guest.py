@@ -315,6 +315,7 @@ class Cells:
                     process.kill()
                 else:
                     os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
                 raise
         return status if status >= 0 else 128 - status
 

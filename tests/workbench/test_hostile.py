@@ -1,0 +1,394 @@
+"""Code that wants out, or wants everything: a clear error, nothing outside touched, nothing left running.
+
+Each test runs in every kind of box that protects files. What was tried by hand is listed in
+docs/servers/workbench.md; what came of it is here.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workbench.conftest import (
+    caller,
+    ended,
+    fails,
+    need_box,
+    python_for,
+    says,
+    workbenches,
+)
+from toolyard.workbench.box import BoxName, LimitsBox
+from toolyard.workbench.inside.confinement import _REFUSED  # pyright: ignore[reportPrivateUsage]
+from toolyard.workbench.local import LocalLimits, LocalWorkbench, LocalWorkbenches
+from toolyard.workbench.protocol import WorkbenchError
+
+
+async def test_a_fork_bomb_runs_into_its_limit(bench: LocalWorkbench, benches: LocalWorkbenches):
+    failed = await fails(bench, "import os\nwhile True:\n    os.fork()")
+    assert "BlockingIOError" in str(failed.error)
+    assert (await bench.run("1 + 1")).value == "2"
+
+
+async def test_a_fork_bomb_that_never_ends_is_ended(bench: LocalWorkbench, benches: LocalWorkbenches):
+    code = """
+import os, time
+while True:
+    try:
+        os.fork()
+    except OSError:
+        time.sleep(0.01)
+"""
+    assert (await fails(bench, code, timeout=1.0)).fault == "timeout"
+    # What it started is gone, with the session or without it.
+    assert len(benches.processes()) <= 2
+    assert (await bench.run("1 + 1")).value == "2"
+
+
+async def test_threads_without_an_end_run_into_the_limit(bench: LocalWorkbench):
+    start = "threading.Thread(target=time.sleep, args=(5,), daemon=True).start()"
+    code = f"import threading, time\nwhile True: {start}"
+    assert "can't start new thread" in str((await fails(bench, code)).error)
+
+
+async def test_memory_without_an_end_is_an_error_of_the_code(bench: LocalWorkbench):
+    failed = await fails(bench, "a = []\nwhile True: a.append(bytearray(4_000_000))")
+    assert "MemoryError" in str(failed.error)
+    assert (await bench.run("del a; 7")).value == "7"
+
+
+async def test_many_processes_together_have_the_memory_of_one(bench: LocalWorkbench):
+    code = """
+import os, time
+for _ in range(6):
+    if os.fork() == 0:
+        a = bytearray(100_000_000)
+        time.sleep(1000)
+time.sleep(1000)
+"""
+    failed = await fails(bench, code)
+    assert (failed.fault, failed.variables_lost) == ("memory", True)
+    assert (await bench.run("1")).value == "1"
+
+
+async def test_shared_memory_counts_too(bench: LocalWorkbench):
+    code = """
+import mmap, time
+m = [mmap.mmap(-1, 50_000_000) for _ in range(10)]
+for one in m:
+    one[:] = bytes(50_000_000)
+time.sleep(1000)
+"""
+    failed = await fails(bench, code)
+    assert failed.fault in ("memory", "exception")
+
+
+async def test_one_file_has_a_limit_also_if_it_is_sparse(bench: LocalWorkbench):
+    for code in (
+        "open('f', 'wb').truncate(10 * 1024**3)",
+        "open('f', 'wb').write(bytes(5 * 1024**2))",
+        "import os; os.posix_fallocate(os.open('f', os.O_RDWR | os.O_CREAT), 0, 10 * 1024**3)",
+    ):
+        assert "File too large" in str((await fails(bench, code)).error), code
+
+
+async def test_many_files_have_a_limit_together(bench: LocalWorkbench):
+    code = "import time\nfor i in range(5): open(f'f{i}', 'wb').write(bytes(3 * 1024**2))\ntime.sleep(1000)"
+    failed = await fails(bench, code)
+    assert failed.fault == "disk"
+    assert "of 8388608 bytes" in str(failed.error)
+    # The next cell may remove them, and nothing else.
+    assert (await bench.run("import os\nfor i in range(5): os.remove(f'f{i}')")).fault is None
+
+
+async def test_the_number_of_files_has_a_limit(bench: LocalWorkbench):
+    code = "import time\nfor i in range(300): open(f'f{i}', 'w')\ntime.sleep(1000)"
+    assert "of 200 files" in str((await fails(bench, code)).error)
+
+
+async def test_a_print_without_an_end_is_interrupted(bench: LocalWorkbench):
+    await bench.run("x = 1")
+    for code in ("while True: print('y' * 1000)", "import os\nwhile True: os.write(2, b'z' * 4096)"):
+        failed = await fails(bench, code)
+        assert failed.fault == "output"
+        assert len(failed.stdout) + len(failed.stderr) < 100_000
+    assert (await bench.run("x")).value == "1"
+
+
+async def test_files_without_an_end_run_into_the_limit(bench: LocalWorkbench):
+    failed = await fails(bench, "import os\nfds = []\nwhile True: fds.append(os.open('/dev/null', 0))")
+    assert "Too many open files" in str(failed.error)
+
+
+async def test_code_that_ignores_the_interrupt_is_ended(bench: LocalWorkbench):
+    for code in (
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
+        "import time\nwhile True:\n    try: time.sleep(1000)\n    except BaseException: pass",
+        "10 ** 10 ** 8",
+    ):
+        failed = await fails(bench, code, timeout=0.3)
+        assert (failed.fault, failed.variables_lost) == ("timeout", True), code
+        assert (await bench.run("1")).value == "1"
+
+
+CHANNEL = """
+import json, os, stat, struct
+def is_socket(number):
+    try: return stat.S_ISSOCK(os.fstat(number).st_mode)
+    except OSError: return False
+channel = next(number for number in range(3, 60) if is_socket(number))
+"""
+"""Finds the descriptor over which the box and the gateway talk."""
+
+
+async def test_whoever_breaks_the_channel_is_ended(bench: LocalWorkbench):
+    for act in (
+        "os.close(channel)\nwhile True: pass",
+        "os.write(channel, b'\\xff' * 100)\nwhile True: pass",
+        "os.write(channel, struct.pack('!II', 5, 0) + b'[1,2]')\nwhile True: pass",
+        "os.write(channel, struct.pack('!II', 16, 0) + b'{\"type\":\"ready\"}')\nwhile True: pass",
+        "os.write(channel, struct.pack('!II', 2**31, 0))\nwhile True: pass",
+        "os._exit(0)",
+        "os.kill(os.getpid(), 9)",
+        "import ctypes; ctypes.string_at(0)",
+    ):
+        failed = await fails(bench, f"{CHANNEL}{act}")
+        assert (failed.fault, failed.variables_lost) == ("ended", True), act
+        assert (await bench.run("1")).value == "1"
+
+
+async def test_a_forged_answer_hurts_only_its_own_session(benches: LocalWorkbenches):
+    ana, bob = benches.of(caller("ana")), benches.of(caller("bob"))
+    await bob.run("y = 2")
+    forged = """
+text = json.dumps({'type': 'done', 'run': 1, 'value': 'forged'}).encode()
+os.write(channel, struct.pack('!II', len(text), 0) + text)
+while True: pass
+"""
+    assert (await ana.run(CHANNEL + forged)).value == "forged"
+    assert (await bob.run("y")).value == "2"
+
+
+async def test_daemons_end_with_the_session(benches: LocalWorkbenches, bench: LocalWorkbench):
+    code = """
+import os, time
+if os.fork() == 0:
+    try:
+        os.setsid()
+    except PermissionError:
+        pass
+    if os.fork() == 0:
+        open('started', 'w').close()
+        time.sleep(1000)
+    os._exit(0)
+os.wait()
+while not os.path.exists('started'): pass
+"""
+    await bench.run(code)
+    pids = benches.processes()
+    assert len(pids) >= 3
+    await benches.close()
+    for pid in pids:
+        await ended(pid)
+
+
+async def test_it_cannot_kill_its_parents(bench: LocalWorkbench):
+    code = """
+import os, signal
+for pid in (1, os.getppid(), PID):
+    for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGINT):
+        try: os.kill(pid, number)
+        except OSError as error: print(type(error).__name__)
+x = 1
+""".replace("PID", str(os.getpid()))
+    result = await bench.run(code)
+    assert result.fault is None, result.error
+    assert (await bench.run("x")).value == "1"
+
+
+async def test_no_socket_leads_out(bench: LocalWorkbench):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        listener.setblocking(False)
+        for address in (f"('127.0.0.1', {port})", "('1.1.1.1', 80)"):
+            failed = await fails(bench, f"import socket; socket.create_connection({address}, 2)")
+            assert "Error" in str(failed.error)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    for family, kind in (("AF_NETLINK", "SOCK_RAW"), ("AF_PACKET", "SOCK_RAW"), ("AF_ALG", "SOCK_SEQPACKET")):
+        failed = await fails(bench, f"import socket; socket.socket(socket.{family}, socket.{kind})")
+        assert "not supported" in str(failed.error), family
+
+
+async def test_sockets_of_the_system_are_out_of_reach(bench: LocalWorkbench, folder: Path):
+    name = f"\0toolyard-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as abstract, socket.socket(socket.AF_UNIX) as named:
+        abstract.bind(name)
+        abstract.listen()
+        path = f"/tmp/toolyard-test-{os.getpid()}.sock"
+        named.bind(path)
+        os.chmod(path, 0o777)
+        named.listen()
+        try:
+            for address in (name, path):
+                await fails(bench, f"import socket; socket.socket(socket.AF_UNIX).connect({address!r})")
+        finally:
+            os.unlink(path)
+
+
+async def test_files_of_the_system_and_of_others_are_out_of_reach(
+    benches: LocalWorkbenches, bench: LocalWorkbench, folder: Path, tmp_path: Path
+):
+    await benches.of(caller("bob")).run("open('secret.txt', 'w').write('his')")
+    secret = tmp_path / "secret"
+    secret.write_text("the gateway's")
+    assert (folder / ".toolyard").exists()
+    for path in (
+        str(secret),
+        "/etc/shadow",
+        "/root/.bashrc",
+        "/proc/1/root/etc/shadow",
+        str(folder / ".toolyard"),
+    ):
+        read = f"print(os.listdir({path!r})[0]) if os.path.isdir({path!r}) else open({path!r}).read()"
+        await fails(bench, f"import os\n{read}")
+    found = await says(bench, "import os\nfor top, _, files in os.walk('/home'): print(top, files)")
+    assert "secret" not in found
+    for path in (
+        "/usr/bin/evil",
+        "/etc/evil",
+        "/evil",
+        str(tmp_path / "evil"),
+        "/proc/sys/kernel/core_pattern",
+    ):
+        await fails(bench, f"open({path!r}, 'w').write('x')")
+    assert not (tmp_path / "evil").exists()
+
+
+async def test_the_environment_of_the_gateway_is_out_of_reach(
+    bench: LocalWorkbench, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TOOLYARD_TEST_SECRET", "swordfish")
+    code = """
+import glob, os
+print(dict(os.environ))
+for path in glob.glob('/proc/[0-9]*/environ'):
+    try: print(open(path, 'rb').read())
+    except OSError: pass
+try: print(open('/proc/PID/environ', 'rb').read())
+except OSError: pass
+""".replace("PID", str(os.getpid()))
+    assert "swordfish" not in await says(bench, code)
+
+
+async def test_calls_that_lead_out_do_not_exist(bench: LocalWorkbench):
+    code = f"""
+import ctypes, errno, platform
+libc = ctypes.CDLL(None, use_errno=True)
+column = ['x86_64', 'aarch64'].index(platform.machine())
+for name, numbers in {_REFUSED!r}.items():
+    if numbers[column] is not None:
+        ctypes.set_errno(0)
+        got = libc.syscall(numbers[column], 0, 0, 0, 0, 0)
+        if got != -1 or ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
+            print(name, got, ctypes.get_errno())
+for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
+    got = libc.syscall([56, 220][column], flag | 17, 0, 0, 0, 0)
+    if got != -1: print('clone', hex(flag), got)
+if column == 0 and libc.syscall(0x40000000 | 39) != -1: print('x32')
+print(libc.syscall([435, 435][column], 0, 0), libc.syscall(470, 0, 0))
+"""
+    assert await says(bench, code) == "-1 -1\n"
+
+
+async def test_it_has_no_capabilities_and_can_get_none(bench: LocalWorkbench):
+    code = """
+import os
+wanted = ('Cap', 'NoNewPrivs', 'Seccomp:')
+try: print([line.split()[1] for line in open('/proc/self/status') if line.startswith(wanted)])
+except PermissionError: print('hidden')
+device = os.makedev(8, 0)
+for call in (lambda: os.setuid(0), lambda: os.chroot('.'), lambda: os.mknod('dev', 0o060666, device)):
+    try: call(); print('done')
+    except OSError: pass
+"""
+    found = (await says(bench, code)).strip()
+    assert found in ("hidden", str(["0" * 16] * 5 + ["1", "2"])), found
+
+
+async def test_programs_with_more_rights_give_none(bench: LocalWorkbench):
+    done = await bench.bash(
+        "for p in su sudo mount; do command -v $p >/dev/null && echo | timeout 5 $p -h; done; id -u"
+    )
+    assert done.stdout.split()[-1] not in ("0",)
+
+
+async def test_links_that_it_leaves_lead_nobody_out(bench: LocalWorkbench, tmp_path: Path):
+    target = tmp_path / "target"
+    target.write_text("untouched")
+    await bench.run(
+        f"import os; os.symlink({str(target)!r}, 'link'); os.symlink('/', 'root'); os.mkdir('outputs')"
+    )
+    await bench.run("import os; os.rmdir('outputs'); os.symlink('/tmp', 'outputs')")
+    result = await bench.run("print('x' * 200_000)")  # its file would go through the link
+    assert result.stdout_file is None
+    assert target.read_text() == "untouched"
+    assert (await bench.run("1")).fault is None
+
+
+async def test_deep_folders_do_not_stop_it(bench: LocalWorkbench):
+    await bench.run("import os\nfor _ in range(150):\n    os.mkdir('d'); os.chdir('d')\nos.chdir('/')")
+    assert (await bench.run("1")).value == "1"
+
+
+GATEWAY = """
+import asyncio, sys
+from pathlib import Path
+from tests.workbench.conftest import caller, workbenches
+async def main():
+    async with workbenches(sys.argv[1], Path(sys.argv[2])) as benches:
+        bench = benches.of(caller())
+        await bench.run("import os\\nif os.fork() == 0:\\n    import time; time.sleep(1000)")
+        print(*benches.processes(), flush=True)
+        await bench.run("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\\nwhile True: pass")
+asyncio.run(main())
+"""
+
+
+async def test_a_gateway_that_is_killed_takes_its_boxes_along(box: BoxName, folder: Path):
+    root = Path(__file__).parents[2]
+    gateway = subprocess.Popen(  # noqa: ASYNC220 (a gateway of its own, to be killed)
+        [sys.executable, "-c", GATEWAY, box, str(folder)], stdout=subprocess.PIPE, text=True, cwd=root
+    )
+    assert gateway.stdout is not None
+    pids = [int(pid) for pid in gateway.stdout.readline().split()]
+    assert len(pids) >= 3
+    gateway.send_signal(signal.SIGKILL)
+    gateway.wait()
+    for pid in pids:
+        await ended(pid)
+
+
+async def test_a_box_that_protects_no_files_is_for_the_local_user_alone(folder: Path):
+    python_for("landlock")
+    async with workbenches("limits", folder, LocalLimits(seconds=20, warm=0)) as benches:
+        assert isinstance(benches.box, LimitsBox)
+        assert (await benches.of(caller()).run("1 + 1")).value == "2"
+        with pytest.raises(WorkbenchError) as refused:
+            benches.of(caller("ana"))
+        assert refused.value.code == "denied"
+
+
+async def test_workspaces_of_others_are_hidden_from_the_local_user(folder: Path):
+    need_box("bubblewrap")
+    async with workbenches("bubblewrap", folder, LocalLimits(seconds=20, warm=0)) as benches:
+        await benches.of(caller("ana")).run("open('a.txt', 'w').write('hers')")
+        local = benches.of(caller())
+        assert (
+            await local.run("import os; [os.listdir('.'), os.listdir('.toolyard')]")
+        ).value == "[['.toolyard'], []]"
+        assert "Read-only" in str((await fails(local, "open('.toolyard/x', 'w')")).error)
