@@ -10,7 +10,7 @@ import pytest
 from scripts.bootstrap import find_program
 from tests.programs import needs
 from toolyard.ffmpeg import find_ffmpeg
-from toolyard.ffmpeg.media import MediaInfo, probe, read_description
+from toolyard.ffmpeg.media import ProbedMedia, probe, read_description
 from toolyard.ffmpeg.process import FfmpegLimits, FfmpegRunner
 
 pytestmark = needs("ffmpeg")
@@ -42,7 +42,7 @@ def output_of(program: str, *arguments: str) -> bytes:
     return subprocess.run(command, capture_output=True, check=True).stdout
 
 
-async def found(path: Path, folder: Path, ffmpeg: str = "") -> MediaInfo:
+async def found(path: Path, folder: Path, ffmpeg: str = "") -> ProbedMedia:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return await probe(FfmpegRunner(find_ffmpeg(ffmpeg), FfmpegLimits()), descriptor, folder)

@@ -68,7 +68,7 @@ class MediaStream(Struct, frozen=True, kw_only=True):
     """A still picture that belongs to the file, such as the cover of an album."""
 
 
-class MediaInfo(Struct, frozen=True, kw_only=True):
+class ProbedMedia(Struct, frozen=True, kw_only=True):
     formats: tuple[str, ...]
     """Names of the demuxer: mov, mp4, m4a, …"""
     duration: float | None
@@ -93,7 +93,7 @@ def input_arguments(url: str) -> list[str]:
     return [*safe, "-max_pixels", str(MAX_PIXELS), "-i", url]
 
 
-async def probe(runner: FfmpegRunner, descriptor: int, folder: Path, caller: str = "") -> MediaInfo:
+async def probe(runner: FfmpegRunner, descriptor: int, folder: Path, caller: str = "") -> ProbedMedia:
     """Raises MediaError if the file is no media."""
     size = os.fstat(descriptor).st_size
     if not size:
@@ -111,7 +111,7 @@ async def probe(runner: FfmpegRunner, descriptor: int, folder: Path, caller: str
         raise MediaError("too_large")
     if info.duration is None and not info.is_picture:
         length = await _measured(runner, descriptor, folder, caller)
-        info = MediaInfo(formats=info.formats, duration=length, streams=info.streams)
+        info = ProbedMedia(formats=info.formats, duration=length, streams=info.streams)
     return info
 
 
@@ -131,7 +131,7 @@ async def _measured(runner: FfmpegRunner, descriptor: int, folder: Path, caller:
     return last or None
 
 
-def read_description(log: str) -> MediaInfo | None:
+def read_description(log: str) -> ProbedMedia | None:
     """Reads what ffmpeg prints about its first input; None if it could not open it."""
     form = _FORMAT.search(log)
     if form is None:
@@ -144,7 +144,7 @@ def read_description(log: str) -> MediaInfo | None:
     if length is not None and length[1] is not None:
         duration = int(length[1]) * 3600 + int(length[2]) * 60 + float(length[3])
     streams = tuple(_stream(*found) for found in _STREAM.findall(text))
-    return MediaInfo(formats=tuple(form[1].split(",")), duration=duration or None, streams=streams)
+    return ProbedMedia(formats=tuple(form[1].split(",")), duration=duration or None, streams=streams)
 
 
 def _stream(index: str, language: str, kind: str, text: str, more: str) -> MediaStream:

@@ -28,7 +28,7 @@ _BROKEN = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, st
 EOFError,            OverflowError, ZeroDivisionError, Image.DecompressionBombError)  # fmt: skip
 
 
-class RefusedError(Exception):
+class UnfitPictureError(Exception):
     def __init__(self, refusal: PictureRefusal) -> None:
         self.refusal = refusal
 
@@ -41,7 +41,7 @@ def fit(data: bytes, limits: PictureLimits) -> FittedPicture:
     if kind in ("JPEG", "MPO"):
         image.draft("RGB", (limits.max_side, limits.max_side))  # decodes a huge one smaller
     if image.size[0] * image.size[1] > limits.max_pixels:
-        raise RefusedError(PictureRefusal("too_many_pixels", width, height))
+        raise UnfitPictureError(PictureRefusal("too_many_pixels", width, height))
     try:
         image.load()
         orientation = int(image.getexif().get(ORIENTATION, 1))
@@ -54,7 +54,7 @@ def fit(data: bytes, limits: PictureLimits) -> FittedPicture:
                 width, height = height, width
             found, mime_type, size = _encoded(ImageOps.exif_transpose(image), kind, limits)
     except _BROKEN:
-        raise RefusedError(PictureRefusal("corrupt", width, height)) from None
+        raise UnfitPictureError(PictureRefusal("corrupt", width, height)) from None
     return FittedPicture(
         data=found,
         mime_type=mime_type,
@@ -73,7 +73,7 @@ def _opened(data: bytes) -> Any:
     except _BROKEN:
         start = data[:1024].lstrip().lower()
         is_svg = start.startswith((b"<svg", b"<?xml")) and b"<svg" in data[:4096].lower()
-        raise RefusedError(PictureRefusal("svg" if is_svg else "not_an_image")) from None
+        raise UnfitPictureError(PictureRefusal("svg" if is_svg else "not_an_image")) from None
 
 
 def _known() -> set[str]:
@@ -91,6 +91,7 @@ def _encoded(image: Any, kind: str, limits: PictureLimits) -> tuple[bytes, str, 
         if len(data) <= limits.max_bytes:
             return data, "image/png", plain.size
     plain = _flat(plain)
+    data = b""
     while True:
         for quality in QUALITIES:
             data = _saved(plain, "JPEG", quality=quality)
@@ -99,7 +100,7 @@ def _encoded(image: Any, kind: str, limits: PictureLimits) -> tuple[bytes, str, 
             if len(data) > 2 * limits.max_bytes:
                 break
         if max(plain.size) <= 16:
-            raise RefusedError(PictureRefusal("too_large"))
+            raise UnfitPictureError(PictureRefusal("too_large"))
         factor = max(0.3, min(0.9, (limits.max_bytes / len(data)) ** 0.5))
         plain.thumbnail((max(1, int(plain.size[0] * factor)), max(1, int(plain.size[1] * factor))))
 
@@ -144,7 +145,7 @@ def answer(request: bytes) -> bytes:
     job = msgspec.msgpack.decode(request, type=PictureJob)
     try:
         found: PictureAnswer | PictureRefusal = PictureAnswer(fit(job.data, job.limits))
-    except RefusedError as error:
+    except UnfitPictureError as error:
         found = error.refusal
     except MemoryError:
         found = PictureRefusal("too_large")

@@ -1,4 +1,4 @@
-"""Behind the gateway: two servers share a workspace, and the client's model is asked through it in both eras."""
+"""Behind the gateway: two servers share a workspace; the client's model is asked through it in both eras."""
 
 from pathlib import Path
 from typing import Any

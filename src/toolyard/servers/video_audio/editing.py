@@ -10,7 +10,7 @@ from ...kit import Context, ToolError, ToolResult
 from ...kit.schema.annotations import schema_name
 from .arguments import Colour, Time
 from .encoding import AudioWish, VideoWish, audio_options, final_filters, video_options, with_filters
-from .formats import MediaFormat
+from .formats import ContainerFormat
 from .results import KeptSegment
 from .studio import FONT, MediaSource, MediaWork, Render, Studio
 from .subtitles import SubtitleError, read_cues, write_ass
@@ -366,7 +366,7 @@ class EditingTools:
 
 
 async def _edited(
-    work: MediaWork, source: MediaSource, form: MediaFormat, path: str, *filters: str
+    work: MediaWork, source: MediaSource, form: ContainerFormat, path: str, *filters: str
 ) -> ToolResult:
     """A video through filters; its sound is copied."""
     options = video_options(work, source, form, VideoWish(is_new=True))
@@ -528,7 +528,12 @@ def _shaped(
 
 
 async def _joined(
-    work: MediaWork, sources: list[MediaSource], form: MediaFormat, path: str, effect: str | None, fade: float
+    work: MediaWork,
+    sources: list[MediaSource],
+    form: ContainerFormat,
+    path: str,
+    effect: str | None,
+    fade: float,
 ) -> ToolResult:
     first = work.need(sources[0], "video")
     width, height = round(first.width * first.sample_aspect / 2) * 2, first.height // 2 * 2
@@ -725,7 +730,7 @@ async def _insert(work: MediaWork, main: MediaSource, clip: BrollClip, where: st
 
 
 def _with_inserts(
-    work: MediaWork, main: MediaSource, inserts: list[BrollInsert], form: MediaFormat
+    work: MediaWork, main: MediaSource, inserts: list[BrollInsert], form: ContainerFormat
 ) -> Render:
     video = work.need(main, "video")
     width, height = round(video.width * video.sample_aspect), video.height

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from ...ffmpeg.filters import chain, graph_filter
 from ...kit import ToolError
-from .formats import LOSSLESS, CodecKind, MediaFormat, channels_of, sample_rates_of
+from .formats import LOSSLESS, CodecKind, ContainerFormat, channels_of, sample_rates_of
 from .studio import MediaSource, MediaWork
 
 MOST_AUDIO_BITS = 1_500_000
@@ -41,7 +41,7 @@ class VideoWish(Struct, frozen=True, kw_only=True):
 
 
 def audio_options(
-    work: MediaWork, source: MediaSource | None, form: MediaFormat, wish: AudioWish
+    work: MediaWork, source: MediaSource | None, form: ContainerFormat, wish: AudioWish
 ) -> list[str]:
     """`-c:a` and what belongs to it. `source` is None if the sound comes from several."""
     streams = [one for one in source.info.streams if one.kind == "audio"] if source else []
@@ -68,7 +68,7 @@ def audio_options(
 
 
 def video_options(
-    work: MediaWork, source: MediaSource | None, form: MediaFormat, wish: VideoWish
+    work: MediaWork, source: MediaSource | None, form: ContainerFormat, wish: VideoWish
 ) -> list[str]:
     """`-c:v` and what belongs to it, without the filters. `["-c:v", "copy"]` if the stream is copied."""
     stream = source.info.video if source else None
@@ -97,12 +97,12 @@ def video_options(
     return work.encoders.video_options(encoder, work.studio.settings.preset, bitrate)
 
 
-def final_filters(form: MediaFormat, *filters: str) -> str:
+def final_filters(form: ContainerFormat, *filters: str) -> str:
     """Filters of a video, and what its container needs at their end."""
     return chain(*filters, EVEN, _GIF if form.name == "gif" else "")
 
 
-def with_filters(options: Sequence[str], form: MediaFormat, *filters: str) -> list[str]:
+def with_filters(options: Sequence[str], form: ContainerFormat, *filters: str) -> list[str]:
     """Options of a video with its filters, unless it is copied."""
     if "copy" in options:
         return list(options)
@@ -110,7 +110,7 @@ def with_filters(options: Sequence[str], form: MediaFormat, *filters: str) -> li
 
 
 def _encoder(
-    work: MediaWork, form: MediaFormat, kind: CodecKind, wanted: str | None, kept: str | None, name: str
+    work: MediaWork, form: ContainerFormat, kind: CodecKind, wanted: str | None, kept: str | None, name: str
 ) -> str:
     """The encoder that a caller names, else that of the codec that is kept, else the container's own."""
     encoders, texts = work.encoders, work.texts
@@ -129,7 +129,9 @@ def _encoder(
     return found
 
 
-def _check_copy(work: MediaWork, form: MediaFormat, kind: CodecKind, codecs: list[str], name: str) -> None:
+def _check_copy(
+    work: MediaWork, form: ContainerFormat, kind: CodecKind, codecs: list[str], name: str
+) -> None:
     for codec in codecs:
         if not form.holds(kind, codec):
             choices = ", ".join(work.encoders.available(form.codecs(kind), kind))

@@ -9,7 +9,7 @@ from ...ffmpeg.capabilities import FfmpegCapabilities
 CodecKind = Literal["video", "audio"]
 
 
-class MediaFormat(Struct, frozen=True, kw_only=True):
+class ContainerFormat(Struct, frozen=True, kw_only=True):
     """A container. The first codec of each kind is the one it gets if nobody chooses."""
 
     name: str
@@ -28,7 +28,7 @@ class MediaFormat(Struct, frozen=True, kw_only=True):
         return codec in chosen or (self.any_codec and bool(chosen))
 
 
-def _table(*formats: MediaFormat) -> dict[str, MediaFormat]:
+def _table(*formats: ContainerFormat) -> dict[str, ContainerFormat]:
     return {one.name: one for one in formats}
 
 
@@ -36,61 +36,67 @@ _MP4_AUDIO = ("aac", "mp3", "ac3", "eac3", "opus", "alac", "flac")
 _FAST = ("-movflags", "+faststart")
 _PCM = ("pcm_s16le", "pcm_s24le", "pcm_s32le", "pcm_f32le", "pcm_u8", "pcm_alaw", "pcm_mulaw", "adpcm_ms")
 FORMATS = _table(
-    MediaFormat(
+    ContainerFormat(
         name="mp4",
         muxer="mp4",
         video=("h264", "hevc", "av1", "mpeg4", "vp9"),
         audio=_MP4_AUDIO,
         options=_FAST,
     ),
-    MediaFormat(name="m4v", muxer="mp4", video=("h264", "hevc", "mpeg4"), audio=_MP4_AUDIO, options=_FAST),
-    MediaFormat(
+    ContainerFormat(
+        name="m4v", muxer="mp4", video=("h264", "hevc", "mpeg4"), audio=_MP4_AUDIO, options=_FAST
+    ),
+    ContainerFormat(
         name="mov",
         muxer="mov",
         video=("h264", "hevc", "prores", "mpeg4", "mjpeg", "dnxhd", "qtrle", "png"),
         audio=("aac", *_PCM, "mp3", "ac3", "alac"),
         options=_FAST,
     ),
-    MediaFormat(
+    ContainerFormat(
         name="mkv",
         muxer="matroska",
         video=("h264", "hevc", "av1", "vp9", "vp8", "mpeg4", "ffv1"),
         audio=("aac", "opus", "flac", "vorbis", "mp3", "ac3", "pcm_s16le"),
         any_codec=True,
     ),
-    MediaFormat(name="webm", muxer="webm", video=("vp9", "vp8", "av1"), audio=("opus", "vorbis")),
-    MediaFormat(
+    ContainerFormat(name="webm", muxer="webm", video=("vp9", "vp8", "av1"), audio=("opus", "vorbis")),
+    ContainerFormat(
         name="avi",
         muxer="avi",
         video=("mpeg4", "h264", "mjpeg", "ffv1"),
         audio=("mp3", "pcm_s16le", "ac3", "mp2"),
     ),
-    MediaFormat(name="flv", muxer="flv", video=("h264", "flv1"), audio=("aac", "mp3")),
-    MediaFormat(
+    ContainerFormat(name="flv", muxer="flv", video=("h264", "flv1"), audio=("aac", "mp3")),
+    ContainerFormat(
         name="ts",
         muxer="mpegts",
         video=("h264", "hevc", "mpeg2video"),
         audio=("aac", "mp3", "mp2", "ac3", "opus"),
     ),
-    MediaFormat(name="mpg", muxer="mpeg", video=("mpeg2video", "mpeg1video"), audio=("mp2", "mp3", "ac3")),
-    MediaFormat(name="wmv", muxer="asf", video=("wmv2", "wmv1", "msmpeg4v3"), audio=("wmav2", "wmav1")),
-    MediaFormat(name="3gp", muxer="3gp", video=("h264", "mpeg4", "h263"), audio=("aac", "amr_nb")),
-    MediaFormat(name="ogv", muxer="ogg", video=("theora", "vp8"), audio=("vorbis", "opus", "flac")),
-    MediaFormat(name="gif", muxer="gif", video=("gif",)),
-    MediaFormat(name="mp3", muxer="mp3", audio=("mp3",)),
-    MediaFormat(name="m4a", muxer="ipod", audio=("aac", "alac"), options=_FAST),
-    MediaFormat(name="aac", muxer="adts", audio=("aac",)),
-    MediaFormat(name="wav", muxer="wav", audio=(*_PCM, "mp3", "ac3")),
-    MediaFormat(name="flac", muxer="flac", audio=("flac",)),
-    MediaFormat(name="ogg", muxer="ogg", audio=("vorbis", "opus", "flac", "speex")),
-    MediaFormat(name="oga", muxer="ogg", audio=("vorbis", "opus", "flac", "speex")),
-    MediaFormat(name="opus", muxer="opus", audio=("opus",)),
-    MediaFormat(name="weba", muxer="webm", audio=("opus", "vorbis")),
-    MediaFormat(name="mka", muxer="matroska", audio=("aac", "opus", "flac", "vorbis", "mp3"), any_codec=True),
-    MediaFormat(name="wma", muxer="asf", audio=("wmav2", "wmav1")),
-    MediaFormat(name="aiff", muxer="aiff", audio=("pcm_s16be", "pcm_s24be", "pcm_s32be")),
-    MediaFormat(name="ac3", muxer="ac3", audio=("ac3",)),
-    MediaFormat(name="mp2", muxer="mp2", audio=("mp2",)),
+    ContainerFormat(
+        name="mpg", muxer="mpeg", video=("mpeg2video", "mpeg1video"), audio=("mp2", "mp3", "ac3")
+    ),
+    ContainerFormat(name="wmv", muxer="asf", video=("wmv2", "wmv1", "msmpeg4v3"), audio=("wmav2", "wmav1")),
+    ContainerFormat(name="3gp", muxer="3gp", video=("h264", "mpeg4", "h263"), audio=("aac", "amr_nb")),
+    ContainerFormat(name="ogv", muxer="ogg", video=("theora", "vp8"), audio=("vorbis", "opus", "flac")),
+    ContainerFormat(name="gif", muxer="gif", video=("gif",)),
+    ContainerFormat(name="mp3", muxer="mp3", audio=("mp3",)),
+    ContainerFormat(name="m4a", muxer="ipod", audio=("aac", "alac"), options=_FAST),
+    ContainerFormat(name="aac", muxer="adts", audio=("aac",)),
+    ContainerFormat(name="wav", muxer="wav", audio=(*_PCM, "mp3", "ac3")),
+    ContainerFormat(name="flac", muxer="flac", audio=("flac",)),
+    ContainerFormat(name="ogg", muxer="ogg", audio=("vorbis", "opus", "flac", "speex")),
+    ContainerFormat(name="oga", muxer="ogg", audio=("vorbis", "opus", "flac", "speex")),
+    ContainerFormat(name="opus", muxer="opus", audio=("opus",)),
+    ContainerFormat(name="weba", muxer="webm", audio=("opus", "vorbis")),
+    ContainerFormat(
+        name="mka", muxer="matroska", audio=("aac", "opus", "flac", "vorbis", "mp3"), any_codec=True
+    ),
+    ContainerFormat(name="wma", muxer="asf", audio=("wmav2", "wmav1")),
+    ContainerFormat(name="aiff", muxer="aiff", audio=("pcm_s16be", "pcm_s24be", "pcm_s32be")),
+    ContainerFormat(name="ac3", muxer="ac3", audio=("ac3",)),
+    ContainerFormat(name="mp2", muxer="mp2", audio=("mp2",)),
 )
 _ALIASES = {
     "matroska": "mkv",
@@ -168,7 +174,7 @@ LOSSLESS = frozenset({"flac", "alac", "ffv1", "gif", "png", "qtrle"})
 """Codecs without a bitrate to choose."""
 
 
-def format_named(name: str) -> MediaFormat | None:
+def format_named(name: str) -> ContainerFormat | None:
     key = name.strip().lower().lstrip(".")
     return FORMATS.get(_ALIASES.get(key, key))
 
@@ -205,7 +211,7 @@ class Encoders:
         """Those of the codecs that this ffmpeg can write."""
         return [codec for codec in codecs if self.find(codec, kind) is not None]
 
-    def of_format(self, form: MediaFormat, kind: CodecKind) -> str | None:
+    def of_format(self, form: ContainerFormat, kind: CodecKind) -> str | None:
         """The encoder for a container if nobody chooses."""
         found = self.available(form.codecs(kind), kind)
         return self.find(found[0], kind) if found else None

@@ -4,7 +4,7 @@ The same run of ffmpeg that makes the picture prints what is in the file, so tha
 """
 
 from ...ffmpeg.filters import chain, graph_filter
-from ...ffmpeg.media import MediaInfo, MediaStream, input_arguments
+from ...ffmpeg.media import MediaStream, ProbedMedia, input_arguments
 
 CELL_WIDTH, CELL_HEIGHT = 320, 240
 WAVE_WIDTH, WAVE_HEIGHT = 960, 200
@@ -18,7 +18,7 @@ PICTURE = "picture.jpg"
 _JPEG = ("-frames:v", "1", "-c:v", "mjpeg", "-q:v", "4", "-strict", "unofficial", "-f", "image2pipe", PICTURE)
 
 
-def sheet_arguments(url: str, expected: MediaInfo, font: str | None) -> list[str]:
+def sheet_arguments(url: str, expected: ProbedMedia, font: str | None) -> list[str]:
     """`expected` is about what the file has, which was written just now. `font` is in the scratch folder."""
     video, length = expected.video, expected.duration or 0.0
     assert video is not None

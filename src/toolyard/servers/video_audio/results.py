@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ...ffmpeg.media import MediaInfo, MediaStream
+from ...ffmpeg.media import MediaStream, ProbedMedia
 from ...kit.schema.annotations import schema_name
 
 
@@ -56,7 +56,7 @@ class ServerHealth(Struct, frozen=True, kw_only=True):
     boxed: Annotated[bool, Meta(description="Whether the kernel keeps ffmpeg from other files (Landlock)")]
 
 
-def stream_results(info: MediaInfo) -> list[StreamResult]:
+def stream_results(info: ProbedMedia) -> list[StreamResult]:
     return [_stream(stream) for stream in info.streams]
 
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...ffmpeg.capabilities import FfmpegCapabilities, read_capabilities
-from ...ffmpeg.media import MediaError, MediaInfo, MediaStream, input_arguments, probe, read_description
+from ...ffmpeg.media import MediaError, MediaStream, ProbedMedia, input_arguments, probe, read_description
 from ...ffmpeg.process import (
     FfmpegError,
     FfmpegFailedError,
@@ -36,7 +36,7 @@ from ...kit import Context, Image, ToolError, ToolResult
 from ...workspace import Workspace, WorkspaceError, Workspaces
 from .arguments import ArgumentReader
 from .fonts import FontFile, find_font
-from .formats import FORMATS, CodecKind, Encoders, MediaFormat, format_named
+from .formats import FORMATS, CodecKind, ContainerFormat, Encoders, format_named
 from .pictures import LONGEST_WAVE, PICTURE, sheet_arguments, waveform_arguments
 from .results import MediaResult, stream_results
 from .settings import Settings
@@ -66,7 +66,7 @@ class MediaSource(Struct, frozen=True, eq=False):
 
     path: str
     file: BinaryIO
-    info: MediaInfo
+    info: ProbedMedia
 
     @property
     def descriptor(self) -> int:
@@ -84,7 +84,7 @@ class Render(Struct, frozen=True, kw_only=True):
     """Arguments up to the outputs."""
     output: Sequence[str]
     """Graph, maps and codecs."""
-    form: MediaFormat
+    form: ContainerFormat
     seconds: float | None
     """How long the result should be."""
     looks: CodecKind
@@ -103,7 +103,7 @@ class Studio:
         self.arguments = ArgumentReader(self.texts, settings)
         self._workspaces = workspaces
         self._runner: FfmpegRunner | None = None
-        self._known: OrderedDict[tuple[int, int, int, int], MediaInfo] = OrderedDict()
+        self._known: OrderedDict[tuple[int, int, int, int], ProbedMedia] = OrderedDict()
         self._swept = False
 
     async def close(self) -> None:
@@ -155,10 +155,10 @@ class Studio:
             self._swept = True
         return _Scratch(base)
 
-    def known(self, file: os.stat_result) -> MediaInfo | None:
+    def known(self, file: os.stat_result) -> ProbedMedia | None:
         return self._known.get(_identity(file))
 
-    def remember(self, file: os.stat_result, info: MediaInfo) -> None:
+    def remember(self, file: os.stat_result, info: ProbedMedia) -> None:
         key = _identity(file)
         self._known[key] = info
         self._known.move_to_end(key)
@@ -231,7 +231,7 @@ class MediaWork:
             self.need(found, kind)
         return found
 
-    async def _probed(self, path: str, descriptor: int) -> MediaInfo:
+    async def _probed(self, path: str, descriptor: int) -> ProbedMedia:
         file = os.fstat(descriptor)
         known = self.studio.known(file)
         if known is not None:
@@ -300,7 +300,7 @@ class MediaWork:
 
     # Outputs.
 
-    def output_format(self, path: str, named: str | None, kind: CodecKind | None) -> MediaFormat:
+    def output_format(self, path: str, named: str | None, kind: CodecKind | None) -> ContainerFormat:
         """The container: of an argument, or of the ending. `kind` is what it must be for."""
         self.workspace.relative(path)
         ending = os.path.splitext(path)[1]
@@ -392,7 +392,7 @@ class MediaWork:
     async def _report(self, done: float, total: float | None, message: str) -> None:
         await self._ctx.report_progress(done, total, message)
 
-    async def _look(self, render: Render) -> tuple[MediaInfo, list[Image], list[str]]:
+    async def _look(self, render: Render) -> tuple[ProbedMedia, list[Image], list[str]]:
         """What is in the output, a picture of it if wanted, and why there is none."""
         await self._report(render.seconds or 0.0, render.seconds, self.texts.looking)
         url, picture = f"file:{_OUTPUT}", self.folder / PICTURE
@@ -408,7 +408,7 @@ class MediaWork:
             problem.append(self.texts.no_picture.format(reason=_reason(log, self._names())))
         return info, [Image(drawn, "image/jpeg")] if drawn else [], problem
 
-    async def _written(self) -> MediaInfo:
+    async def _written(self) -> ProbedMedia:
         """The output, if it takes more than a glance to know its duration."""
         descriptor = os.open(self.folder / _OUTPUT, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -429,7 +429,7 @@ class MediaWork:
         guess = self._guess(render)
         return None if guess is None else sheet_arguments(url, guess, font)
 
-    def _guess(self, render: Render) -> MediaInfo | None:
+    def _guess(self, render: Render) -> ProbedMedia | None:
         """About what the output has: the size of the first input, and the duration that was asked for."""
         for source in self._sources.values():
             video = source.info.video
@@ -439,7 +439,7 @@ class MediaWork:
                 return replace(source.info, duration=render.seconds, streams=(video,))
         return None
 
-    def _notices(self, path: str, render: Render, log: str, info: MediaInfo) -> list[str]:
+    def _notices(self, path: str, render: Render, log: str, info: ProbedMedia) -> list[str]:
         texts = self.texts
         found: list[str] = []
         if _DAMAGE.search(log):
@@ -519,7 +519,7 @@ def _identity(file: os.stat_result) -> tuple[int, int, int, int]:
     return file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns
 
 
-def _fits(form: MediaFormat, kind: CodecKind) -> bool:
+def _fits(form: ContainerFormat, kind: CodecKind) -> bool:
     """A format for video has video; one for sound has nothing else."""
     return bool(form.video) if kind == "video" else bool(form.audio)
 

@@ -19,7 +19,7 @@ HEIGHT = 288
 MAX_CUES = 20_000
 
 
-class Cue(Struct, frozen=True):
+class SubtitleCue(Struct, frozen=True):
     start: float
     end: float
     text: str
@@ -29,14 +29,14 @@ class SubtitleError(Exception):
     """`str()` says what is wrong."""
 
 
-def read_cues(data: bytes) -> list[Cue]:
+def read_cues(data: bytes) -> list[SubtitleCue]:
     text = _decoded(data).replace("\r\n", "\n").replace("\r", "\n")
     marks = list(_TIMES.finditer(text))
     if not marks:
         raise SubtitleError("no line such as 00:00:01,000 --> 00:00:02,500")
     if len(marks) > MAX_CUES:
         raise SubtitleError(f"{len(marks)} subtitles, at most {MAX_CUES}")
-    cues: list[Cue] = []
+    cues: list[SubtitleCue] = []
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         body = text[mark.end() : following.start() if following else len(text)].lstrip("\n")
         # A blank line ends the text; before the next times stands a number, or the name of a cue.
@@ -44,7 +44,7 @@ def read_cues(data: bytes) -> list[Cue]:
         groups = mark.groups()
         start, end = _seconds(groups[:4]), _seconds(groups[4:])
         if end > start and words.strip():
-            cues.append(Cue(start, end, words))
+            cues.append(SubtitleCue(start, end, words))
     if not cues:
         raise SubtitleError("no subtitle has a text and ends after it begins")
     return cues
@@ -65,7 +65,7 @@ def _seconds(parts: "tuple[str | None, ...]") -> float:
 
 
 def write_ass(
-    cues: list[Cue], style: Mapping[str, str], shadow: tuple[float, float] | None, ratio: float
+    cues: list[SubtitleCue], style: Mapping[str, str], shadow: tuple[float, float] | None, ratio: float
 ) -> str:
     """`style` has fields of an ASS style; `ratio` is the picture's width by its height."""
     fields = {

@@ -37,7 +37,7 @@ Task = Literal["video", "audio", "playlist", "subtitles", "thumbnail", "metadata
 
 
 class DownloadOrder(Struct, frozen=True, kw_only=True):
-    """What to get. The rest of what `process.py` needs is added by `Downloads`."""
+    """What to get. The rest of what `process.py` needs is added by `DownloadRunner`."""
 
     task: Task
     url: str
@@ -53,7 +53,7 @@ class DownloadOrder(Struct, frozen=True, kw_only=True):
     end: int = 1
 
 
-class DownloadedFile(Struct, frozen=True):
+class FinishedFile(Struct, frozen=True):
     path: str
     kind: Literal["media", "subtitles", "thumbnail"]
     size: int
@@ -80,7 +80,7 @@ class DownloadedItem(Struct, frozen=True, tag="item", tag_field="kind", kw_only=
     """A finished item. Its files may be taken away."""
 
     index: int
-    files: list[DownloadedFile]
+    files: list[FinishedFile]
     id: str
     title: str
     uploader: str
@@ -129,7 +129,7 @@ class DownloadCrashError(Exception):
     """The process ended without an answer."""
 
 
-class Downloads:
+class DownloadRunner:
     """Runs orders, a few at a time, fairly among owners."""
 
     def __init__(self, settings: Settings, rules: AddressRules, programs: "FoundPrograms") -> None:

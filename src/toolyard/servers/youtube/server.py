@@ -9,7 +9,7 @@ from ...ffmpeg import FfmpegMissingError, find_ffmpeg
 from ...kit import Server
 from ...kit.loader import SettingsError, require_extra
 from ...workspace import WorkspaceLimits, Workspaces
-from .downloads import Downloads, FoundPrograms
+from .downloads import DownloadRunner, FoundPrograms
 from .settings import Settings
 from .texts import texts_of
 from .tools import YoutubeTools
@@ -25,7 +25,7 @@ def build(settings: Settings) -> Server:
         raise SettingsError(f"cookies: there is no file {settings.cookies!r}")
     texts = texts_of(settings.locale)
     server = Server("youtube", version=__version__, title=texts.server_title, instructions=texts.instructions)
-    downloads = Downloads(settings, rules, _programs(settings))
+    downloads = DownloadRunner(settings, rules, _programs(settings))
     server.on_close(downloads.close)
     most = max(WorkspaceLimits().max_file_bytes, settings.max_bytes)
     limits = WorkspaceLimits(max_file_bytes=most)

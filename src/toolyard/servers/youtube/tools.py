@@ -20,13 +20,13 @@ from ...workspace import Workspace, WorkspaceError, Workspaces
 from .downloads import (
     Download,
     DownloadCrashError,
-    DownloadedFile,
     DownloadedItem,
     DownloadFailure,
     DownloadOrder,
     DownloadProgress,
-    Downloads,
+    DownloadRunner,
     DownloadTimeoutError,
+    FinishedFile,
     MediaInfo,
     PlaylistInfo,
 )
@@ -58,7 +58,7 @@ MAX_SHOWN_IMAGE = 1_000_000
 MAX_SUBTITLES = 20_000_000
 _FOLDERS = {"media": "videos", "subtitles": "subtitles", "thumbnail": "thumbnails"}
 _RESOLUTIONS = {"8k": 4320, "4k": 2160, "2k": 1440, "best": 0, "": 0}
-KeptFile = tuple[DownloadedFile, str]
+KeptFile = tuple[FinishedFile, str]
 """A file, and its path in the workspace."""
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8}){0,3}")
 # The types that containers of media have; the system's table may lack some.
@@ -89,7 +89,7 @@ class Collected:
 
 class YoutubeTools:
     def __init__(
-        self, downloads: Downloads, workspaces: Workspaces, settings: Settings, texts: YoutubeTexts
+        self, downloads: DownloadRunner, workspaces: Workspaces, settings: Settings, texts: YoutubeTexts
     ) -> None:
         self._downloads = downloads
         self._workspaces = workspaces
@@ -312,9 +312,7 @@ class YoutubeTools:
             kept.append((file, entry.path))
         return kept
 
-    def _track(
-        self, workspace: Workspace, file: DownloadedFile, path: str, found: Collected
-    ) -> SubtitleTrack:
+    def _track(self, workspace: Workspace, file: FinishedFile, path: str, found: Collected) -> SubtitleTrack:
         text, written = "", None
         lines = 0
         if PurePosixPath(path).suffix in (".vtt", ".srt") and file.size <= MAX_SUBTITLES:
@@ -484,7 +482,7 @@ def _entry(item: DownloadedItem, kept: list[KeptFile]) -> DownloadedEntry:
     return DownloadedEntry(index=item.index, id=item.id, title=item.title, files=files)
 
 
-def _file(file: DownloadedFile, path: str) -> MediaFile:
+def _file(file: FinishedFile, path: str) -> MediaFile:
     return MediaFile(
         path=path,
         size=file.size,
@@ -501,5 +499,5 @@ def _type_of(path: str) -> str:
     return _TYPES.get(ending) or mimetypes.guess_type("x" + ending)[0] or "application/octet-stream"
 
 
-def _longest(files: list[DownloadedFile]) -> float | None:
+def _longest(files: list[FinishedFile]) -> float | None:
     return max((file.duration for file in files if file.duration is not None), default=None)

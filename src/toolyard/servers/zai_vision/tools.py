@@ -57,7 +57,7 @@ class VisionAnswer(Struct, frozen=True, kw_only=True):
     notices: list[str]
 
 
-class Shown(Struct, frozen=True):
+class ShownMedia(Struct, frozen=True):
     """What the model is shown: an image or a whole video. `url` is empty where only the facts are known."""
 
     about: SeenImage
@@ -67,7 +67,7 @@ class Shown(Struct, frozen=True):
 
 
 class Prepared(Struct, frozen=True):
-    shown: list[Shown]
+    shown: list[ShownMedia]
     notices: list[str]
 
 
@@ -170,7 +170,7 @@ class VisionTools:
         sources = [self._source(one) for one in given]
 
         async def prepare() -> Prepared:
-            shown: list[Shown] = []
+            shown: list[ShownMedia] = []
             notices: list[str] = []
             for at, source in enumerate(sources):
                 await ctx.report_progress(at, len(sources) + 1, self._texts.reading.format(source.shown))
@@ -191,12 +191,12 @@ class VisionTools:
 
     # What the model is shown.
 
-    async def _prepared_image(self, ctx: Context, source: Source, notices: list[str]) -> Shown:
+    async def _prepared_image(self, ctx: Context, source: Source, notices: list[str]) -> ShownMedia:
         if source.kind == "url" and self._settings.urls == "pass" and self._client is not None:
-            return Shown(SeenImage(source=source.shown), url=source.text)
+            return ShownMedia(SeenImage(source=source.shown), url=source.text)
         return await self._fitted(ctx, source.shown, await self._read(ctx, source), notices)
 
-    async def _fitted(self, ctx: Context, name: str, data: bytes, notices: list[str]) -> Shown:
+    async def _fitted(self, ctx: Context, name: str, data: bytes, notices: list[str]) -> ShownMedia:
         settings, texts = self._settings, self._texts
         limits = (
             PictureLimits(settings.image_bytes, settings.image_side)
@@ -222,19 +222,19 @@ class VisionTools:
             width=found.width,
             height=found.height,
         )
-        return Shown(about, found.data)
+        return ShownMedia(about, found.data)
 
     async def _prepared_video(self, ctx: Context, source: Source) -> Prepared:
         settings, texts = self._settings, self._texts
         whole = self._client is not None and settings.video != "frames"
         if source.kind == "url" and settings.urls == "pass" and whole:
-            return Prepared([Shown(SeenImage(source=source.shown), url=source.text, is_video=True)], [])
+            return Prepared([ShownMedia(SeenImage(source=source.shown), url=source.text, is_video=True)], [])
         await ctx.report_progress(0, 2, texts.reading.format(source.shown))
         data = await self._read(ctx, source)
         mime_type = _video_type(data)
         if whole and mime_type and len(data) <= settings.video_bytes:
             about = SeenImage(source=source.shown, mime_type=mime_type, size=len(data))
-            return Prepared([Shown(about, data, is_video=True)], [])
+            return Prepared([ShownMedia(about, data, is_video=True)], [])
         if settings.video == "whole" or (whole and not self._ffmpeg):
             if mime_type:
                 limit = settings.video_bytes // 1024**2
@@ -251,7 +251,7 @@ class VisionTools:
         except FrameError:
             raise ToolError(self._texts.not_a_video.format(source.shown)) from None
         shown = [
-            Shown(
+            ShownMedia(
                 SeenImage(
                     source=source.shown, mime_type="image/jpeg", size=len(frame.data), seconds=frame.seconds
                 ),
@@ -385,13 +385,13 @@ class _PictureSample(Sample):
         return super().request(era)
 
 
-def _part(shown: Shown) -> dict[str, Any]:
+def _part(shown: ShownMedia) -> dict[str, Any]:
     url = shown.url or f"data:{shown.about.mime_type};base64,{base64.b64encode(shown.data).decode()}"
     kind = "video_url" if shown.is_video else "image_url"
     return {"type": kind, kind: {"url": url}}
 
 
-def _message(shown: Shown) -> dict[str, Any]:
+def _message(shown: ShownMedia) -> dict[str, Any]:
     """One message for each picture: before 2025-11-25 a message has one block of content."""
     data = base64.b64encode(shown.data).decode()
     return {"role": "user", "content": {"type": "image", "data": data, "mimeType": shown.about.mime_type}}

@@ -57,7 +57,7 @@ class ComposioAttachment(Struct, kw_only=True, omit_defaults=True):
     remote_path: Annotated[str, Meta(description="The copy in the workbench, if a session was named")] = ""
 
 
-class WorkbenchTools:
+class TransferTools:
     def __init__(self, workspaces: Workspaces, place: WorkbenchPlace, locale: Locale, max_bytes: int) -> None:
         self._workspaces = workspaces
         self._place = place
@@ -260,7 +260,7 @@ async def _progress(ctx: Context, shown: str) -> AsyncGenerator[Callable[[int, i
 def add_workbench_tools(server: Server, workspaces: Workspaces, settings: Settings) -> None:
     """The workbench is closed with the server."""
     locale, place = settings.locale, choose_workbench(settings, workspaces)
-    tools = WorkbenchTools(workspaces, place, locale, settings.transfer_bytes)
+    tools = TransferTools(workspaces, place, locale, settings.transfer_bytes)
     remote = place.kind == "composio"
 
     def add(
