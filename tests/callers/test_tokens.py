@@ -32,6 +32,7 @@ from toolyard.callers.tokens import MAX_CACHED, MAX_TOKEN, token_verifiers
 from toolyard.config.caller_tables import ALGORITHMS
 from toolyard.config.callers import AuthConfig, IssuerConfig
 from toolyard.config.errors import ConfigError
+from toolyard.extras import install_command
 
 
 @pytest.mark.parametrize(("key", "algorithm"), [(RSA, "RS256"), (RSA, "PS256"), (EC, "ES256"), (ED, "EdDSA")])
@@ -408,7 +409,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "joserfc.jws", None)
     with pytest.raises(ConfigError, match="joserfc and cryptography") as caught:
         token_verifiers(AuthConfig(issuers=(IssuerConfig(issuer="https://a.example"),)))
-    assert caught.value.hint == "pip install 'toolyard[auth]'"
+    assert caught.value.hint == install_command("auth")
 
 
 def test_a_jwt_is_told_by_its_shape(issuer: Issuer):

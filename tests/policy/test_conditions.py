@@ -9,6 +9,7 @@ import pytest
 from toolyard.catalogue.items import TOOLS
 from toolyard.config import ConfigError
 from toolyard.config.callers import AccessConfig, AccessRule
+from toolyard.extras import install_command
 from toolyard.policy.access import AccessPolicy, Decision
 from toolyard.policy.conditions import MAX_BYTES, MAX_EXPRESSION
 from toolyard.wire.call import Principal
@@ -158,7 +159,7 @@ def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.
     with pytest.raises(ConfigError) as raised:
         decide(AccessRule(allow=("*",), when="true"), args={})
 
-    assert raised.value.hint == "pip install 'toolyard[policy]'"
+    assert raised.value.hint == install_command("policy")
 
 
 NUMBERS = list(range(9000))

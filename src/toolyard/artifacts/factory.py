@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..config import ConfigError, StoreConfig
+from ..extras import install_command
 from .local import LocalArtifactStore
 from .remote.cache import ArtifactCache
 from .store import ArtifactStore, ResultLinks
@@ -27,7 +28,7 @@ def open_store(config: StoreConfig, folder: Path | None, links: ResultLinks) -> 
         return open_supabase(config, links, cache)
     if find_spec("obstore") is None:
         raise ConfigError(
-            f"[store] {config.url!r} needs a package that is not installed", "pip install 'toolyard[objects]'"
+            f"[store] {config.url!r} needs a package that is not installed", install_command("objects")
         )
     from .remote.objects import open_objects  # 30 ms with obstore
 

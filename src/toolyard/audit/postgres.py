@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..databases.model import place_of, without_secrets
 from ..databases.postgres_pool import PostgresPool, connect
+from ..extras import install_command
 from .database import TABLES, Values
 from .store import AuditStoreError
 
@@ -60,7 +61,7 @@ class PostgresAuditDatabase:
         except ImportError:
             raise AuditStoreError(
                 "an audit in PostgreSQL needs a package that is not installed",
-                "pip install 'toolyard[postgres]'",
+                install_command("postgres"),
             ) from None
         try:
             async with asyncio.timeout(SECONDS):

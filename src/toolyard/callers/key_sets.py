@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from ..config.callers import IssuerConfig
 from ..config.errors import ConfigError
+from ..extras import install_command
 from .errors import IssuerUnavailableError, RefusedTokenError
 from .issuer_client import IssuerClient, display_url, is_secure
 
@@ -66,7 +67,7 @@ def load_algorithms(names: tuple[str, ...]) -> dict[str, SignatureAlgorithm]:
     except ImportError:
         raise ConfigError(
             "[[auth.issuers]] needs joserfc and cryptography, which are not installed",
-            "pip install 'toolyard[auth]'",
+            install_command("auth"),
         ) from None
     return {name: JWSRegistry.algorithms[name] for name in names}
 

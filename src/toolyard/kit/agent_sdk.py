@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 
 from ..edge.replies import CANCELLED
 from ..edge.stdio import Duplex
+from ..extras import install_command
 from ..wire.call import Call, Caller, Service
 from ..wire.errors import InvalidParams, McpError, MethodNotFound
 from ..wire.messages import decode_params
@@ -66,7 +67,7 @@ def create_sdk_server(
         from claude_agent_sdk import McpSdkServerConfig
     except ImportError as error:
         raise ImportError(
-            "create_sdk_server needs the Claude Agent SDK; hint: pip install 'toolyard[agent-sdk]'"
+            f"create_sdk_server needs the Claude Agent SDK; hint: {install_command('agent-sdk')}"
         ) from error
     host = Host(
         on_elicit=on_elicit, on_sample=on_sample, on_roots=on_roots, on_progress=on_progress, on_log=on_log

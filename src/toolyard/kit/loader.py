@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from ..extras import install_command
 from .schema.annotations import read_type
 from .schema.validation import explain
 from .server import Server
@@ -82,7 +83,7 @@ def require_extra(server: str, extra: str, *packages: str) -> None:
     missing = [name for name in packages if not _is_installed(name)]
     if missing:
         names = " and ".join(missing)
-        raise MissingExtraError(f"the server {server!r} needs {names}: pip install 'toolyard[{extra}]'")
+        raise MissingExtraError(f"the server {server!r} needs {names}: {install_command(extra)}")
 
 
 def _is_installed(name: str) -> bool:

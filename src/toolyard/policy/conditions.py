@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from msgspec import Struct
 
 from ..config.errors import ConfigError
+from ..extras import install_command
 
 if TYPE_CHECKING:
     from cel_expr_python import cel  # pyright: ignore[reportMissingTypeStubs]
@@ -132,9 +133,7 @@ def _compile(text: str, where: str) -> "cel.Expression":
     try:
         program = _environment().compile(text)
     except ImportError:
-        raise ConfigError(
-            f"{where} needs the package cel-expr-python", "pip install 'toolyard[policy]'"
-        ) from None
+        raise ConfigError(f"{where} needs the package cel-expr-python", install_command("policy")) from None
     except (RuntimeError, ValueError) as error:
         hint = f"it can use args, {', '.join((*TEXTS, *LISTS))}"
         raise ConfigError(f"{where} is no CEL: {_shortened(str(error))}", hint) from None

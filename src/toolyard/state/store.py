@@ -20,6 +20,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from ..extras import install_command
+
 
 class StateError(Exception):
     public_message = "the gateway's state store is not available now"
@@ -37,7 +39,7 @@ class StateUnusableError(StateError):
 
 class StateExtraError(StateUnusableError):
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs a package that is not installed", f"pip install 'toolyard[{extra}]'")
+        super().__init__(f"{what} needs a package that is not installed", install_command(extra))
         self.extra = extra
 
 

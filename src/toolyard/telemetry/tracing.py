@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .._version import __version__
 from ..config import TelemetryConfig
+from ..extras import install_command
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -42,7 +43,7 @@ def start(config: TelemetryConfig) -> "Tracing | None":
     except ImportError as error:
         raise TracesUnavailableError(
             f"telemetry.traces = {config.traces!r} needs OpenTelemetry, and {error.name!r} is not installed",
-            "pip install 'toolyard[otel]', or set traces = \"off\"",
+            f'{install_command("otel")}, or set traces = "off"',
         ) from error
     # Not the global provider: that is for whoever embeds us. At exit nobody waits; `Tracing.close` flushes.
     provider = TracerProvider(resource=Resource.create(_resource(config)), shutdown_on_exit=False)

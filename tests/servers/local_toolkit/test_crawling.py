@@ -16,6 +16,7 @@ from tests.servers.local_toolkit.talking import ERAS, Bench, User, talking
 from toolyard.client.tasks import RemoteTask
 from toolyard.client.types import Progress
 from toolyard.config.servers import module_of
+from toolyard.extras import install_command
 from toolyard.kit import loader
 
 
@@ -249,7 +250,7 @@ async def test_without_the_extra_the_other_tools_work_and_the_error_says_what_to
 ):
     monkeypatch.setitem(sys.modules, "trafilatura", None)  # Python then says that there is none
     said = await ana.refused("crawl_parallel", urls=[web.url("/a")], session_dir=".")
-    assert said == "the server 'local_toolkit' needs trafilatura: pip install 'toolyard[crawl]'"
+    assert said == f"the server 'local_toolkit' needs trafilatura: {install_command('crawl')}"
     await ana.write("a.txt", "still works")
 
 

@@ -13,6 +13,7 @@ from tests.app.yard import yard as gateway_yard
 from tests.cli.running import Toolyard
 from tests.servers.memory.talking import ERAS, MODULE, talking
 from toolyard.config import InProcess, ServerConfig
+from toolyard.extras import install_command
 from toolyard.kit import Principal
 from toolyard.kit.loader import LoadError, load
 
@@ -346,4 +347,4 @@ def test_postgresql_without_its_package_names_the_extra():
         [sys.executable, "-c", program], input="", capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 2
-    assert "psycopg: pip install 'toolyard[postgres]'" in done.stderr
+    assert f"psycopg: {install_command('postgres')}" in done.stderr

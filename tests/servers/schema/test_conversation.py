@@ -17,6 +17,7 @@ from tests.cli.running import Toolyard
 from tests.servers.schema.talking import ERAS, talking
 from tests.serving import PATIENCE
 from toolyard.config import InProcess, ServerConfig
+from toolyard.extras import install_command
 
 TABLES = ["categories", "customers", "order_items", "order_totals", "orders", "payments", "products"]
 
@@ -216,4 +217,4 @@ def test_a_database_whose_driver_is_missing_names_its_extra():
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert "psycopg: pip install 'toolyard[postgres]'" in done.stderr
+    assert f"psycopg: {install_command('postgres')}" in done.stderr

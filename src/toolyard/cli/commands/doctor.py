@@ -23,6 +23,7 @@ import click
 from msgspec import Struct, to_builtins
 
 from ..._version import __version__
+from ...extras import install_command
 from ..configuration import loader
 from ..serving.session_key import CREATE_HINT, default_key_file
 from ..ui.messages import CommandError, one_line
@@ -151,10 +152,10 @@ def _extras(config: "Config") -> Iterator[CheckResult]:
         missing = [name for name in packages.get(extra, ()) if not _is_installed(name)]
         if extra not in packages:
             found = f"this installation does not know it, for {by}"
-            yield CheckResult(f"extra {extra}", "warn", found, f"pip install --upgrade 'toolyard[{extra}]'")
+            yield CheckResult(f"extra {extra}", "warn", found, "install a newer Toolyard")
         elif missing:
             found = f"{' and '.join(missing)} missing, for {by}"
-            yield CheckResult(f"extra {extra}", "fail", found, f"pip install 'toolyard[{extra}]'")
+            yield CheckResult(f"extra {extra}", "fail", found, install_command(extra))
         else:
             yield CheckResult(f"extra {extra}", "ok", f"installed, for {by}")
     absent = [

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import click
 
+from ...extras import install_command
 from ..ui.messages import CommandError, hint, warn
 from ..ui.tables import counted
 from .options import debug_option
@@ -177,7 +178,7 @@ def _yaml(text: str, shown: str) -> Any:
     try:
         import yaml  # from an extra
     except ImportError:
-        advice = "pip install 'toolyard[openapi]', or convert it to JSON"
+        advice = f"{install_command('openapi')}, or convert it to JSON"
         raise CommandError("a YAML document needs pyyaml", advice) from None
     kind: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

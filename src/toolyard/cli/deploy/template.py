@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ...extras import install_command
 from ..json_values import JsonMapping, as_object
 from ..ui.messages import CommandError, warn
 
@@ -147,7 +148,7 @@ def _text(value: Any) -> str:
 
 
 PROGRAM = "import sys; from cfnlint.runner import main; sys.exit(main())"
-INSTALL = "pip install 'toolyard[deploy]', or skip the check with --no-lint"
+INSTALL = f"{install_command('deploy')}, or skip the check with --no-lint"
 
 
 def require_linter() -> None:
