@@ -5,6 +5,7 @@ docs/servers/workbench.md; what came of it is here.
 """
 
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -325,6 +326,43 @@ async def test_programs_with_more_rights_give_none(bench: LocalWorkbench):
         "for p in su sudo mount; do command -v $p >/dev/null && echo | timeout 5 $p -h; done; id -u"
     )
     assert done.stdout.split()[-1] not in ("0",)
+
+
+async def test_it_leaves_no_program_that_runs_as_its_owner(bench: LocalWorkbench):
+    for code in (
+        "import os; open('p', 'w'); os.chmod('p', 0o4755)",
+        "import os; os.fchmod(os.open('q', os.O_CREAT | os.O_RDWR), 0o2755)",
+        "import os; os.open('r', os.O_CREAT | os.O_RDWR, 0o4755)",
+        "import os; os.mknod('s', 0o104755)",
+    ):
+        assert "Operation not permitted" in str((await fails(bench, code)).error), code
+    assert (await bench.run("import os; open('t', 'w'); os.chmod('t', 0o755)")).fault is None
+
+
+async def test_what_it_has_given_up_cannot_be_had_again(bench: LocalWorkbench):
+    for code in (
+        "f = open('/proc/self/uid_map', 'w'); f.write('0 0 1'); f.flush()",
+        "f = open('/proc/self/oom_score_adj', 'w'); f.write('-1000'); f.flush()",
+        "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (10000, 10000))",
+        "import os; os.nice(-20)",
+        "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))",
+        "open('/proc/1/mem', 'r+b')",
+        "import os; os.readlink('/proc/1/root')",
+        "import time; time.clock_settime(time.CLOCK_REALTIME, 0)",
+    ):
+        await fails(bench, code)
+
+
+async def test_the_old_way_into_the_kernel_is_closed(bench: LocalWorkbench):
+    if platform.machine() != "x86_64":
+        pytest.skip("only x86_64 has int 0x80")
+    code = """
+import ctypes, mmap
+m = mmap.mmap(-1, 4096, prot=7)
+m.write(bytes([0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3]))
+ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(m)))()
+"""
+    assert (await fails(bench, code)).fault == "ended"
 
 
 async def test_links_that_it_leaves_lead_nobody_out(bench: LocalWorkbench, tmp_path: Path):
