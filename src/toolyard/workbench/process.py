@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from .box import Box, Descriptors, Place
 from .inside.guest import HEADER
-from .protocol import CallTool, CellImage, CellTable, Fault, OnOutput, ToolCallError, WorkbenchError
+from .protocol import CallTool, CellImage, CellTable, Fault, OnOutput, ToolRefusedError, WorkbenchError
 
 START_SECONDS = 30.0
 GRACE_SECONDS = 2.0
@@ -105,7 +105,7 @@ class OutputLimits(Struct, frozen=True, kw_only=True):
     """Bytes of each stream that are kept in a file; whoever prints more is interrupted."""
 
 
-class Output:
+class CellOutput:
     """What one stream of a cell printed."""
 
     def __init__(self, limits: OutputLimits) -> None:
@@ -168,8 +168,8 @@ class Output:
 class RunOutcome(Struct):
     """How a cell ended, before its files are looked at."""
 
-    stdout: Output
-    stderr: Output
+    stdout: CellOutput
+    stderr: CellOutput
     value: str = ""
     tables: list[CellTable] = []
     images: list[CellImage] = []
@@ -492,7 +492,7 @@ class BoxProcess:
         except TimeoutError:
             run.give_up()
 
-    def drain(self, stdout: Output, stderr: Output) -> None:
+    def drain(self, stdout: CellOutput, stderr: CellOutput) -> None:
         """Reads what has been printed by now."""
         for stream, sink in zip(self._streams, (stdout, stderr), strict=True):
             with contextlib.suppress(OSError):
@@ -543,7 +543,7 @@ class _Run:
         self._shown = 0
         self._shown_bytes = 0
         self._tripped: tuple[Fault, str] | None = None
-        self.outcome = RunOutcome(Output(limits), Output(limits), tables=[], images=[])
+        self.outcome = RunOutcome(CellOutput(limits), CellOutput(limits), tables=[], images=[])
         self._stopping: Fault | None = None
         for which in (0, 1):
             process.listen(which, lambda which=which: self._on_output(which))
@@ -652,7 +652,7 @@ class _Run:
         else:
             try:
                 value = await self._call_tool(message.name, message.arguments)
-            except ToolCallError as failed:
+            except ToolRefusedError as failed:
                 error = str(failed)
         await self._process.answer(message.call, value, error)
 
