@@ -4,6 +4,8 @@ Each test runs in every kind of box that protects files. What was tried by hand 
 docs/servers/workbench.md; what came of it is here.
 """
 
+import asyncio
+import contextlib
 import os
 import platform
 import signal
@@ -11,6 +13,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +30,14 @@ from toolyard.workbench.box import BoxName, LimitsBox
 from toolyard.workbench.inside.confinement import _REFUSED  # pyright: ignore[reportPrivateUsage]
 from toolyard.workbench.local import LocalLimits, LocalWorkbench, LocalWorkbenches
 from toolyard.workbench.protocol import WorkbenchError
+
+
+def names_of_processes() -> set[str]:
+    found: set[str] = set()
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            found.add(path.read_text().strip())
+    return found
 
 
 async def test_a_fork_bomb_runs_into_its_limit(bench: LocalWorkbench, benches: LocalWorkbenches):
@@ -48,6 +59,30 @@ while True:
     # What it started is gone, with the session or without it.
     assert len(benches.processes()) <= 2
     assert (await bench.run("1 + 1")).value == "2"
+
+
+async def test_closing_ends_a_fork_bomb(benches: LocalWorkbenches, bench: LocalWorkbench):
+    mark = f"bomb-{os.getpid()}-{benches.box.name}"
+    code = f"""
+import ctypes, os, time
+ctypes.CDLL(None).prctl(15, {mark[:15].encode()!r}, 0, 0, 0)
+run_tool('burning')
+while True:
+    try: os.fork()
+    except OSError: time.sleep(0.01)
+"""
+    burning = asyncio.Event()
+
+    async def call(name: str, arguments: dict[str, Any]) -> None:
+        burning.set()
+
+    running = asyncio.create_task(bench.run(code, call_tool=call))
+    await burning.wait()
+    while len(benches.processes()) < 10:  # noqa: ASYNC110 (the kernel has no event for it)
+        await asyncio.sleep(0)
+    await benches.close()
+    await running
+    assert mark[:15] not in names_of_processes()
 
 
 async def test_threads_without_an_end_run_into_the_limit(bench: LocalWorkbench):
@@ -103,7 +138,7 @@ async def test_many_files_have_a_limit_together(bench: LocalWorkbench):
     assert failed.fault == "disk"
     assert "of 8388608 bytes" in str(failed.error)
     # The next cell may remove them, and nothing else.
-    assert (await bench.run("import os\nfor i in range(5): os.remove(f'f{i}')")).fault is None
+    assert (await bench.run("import os\nfor name in os.listdir('.'): os.remove(name)")).fault is None
 
 
 async def test_files_without_a_name_count_too(bench: LocalWorkbench):

@@ -309,10 +309,7 @@ class BoxProcess:
         if process is None:
             return
         if not self.box.has_processes_of_its_own:
-            # Its groups: that of the first process, and that of the cell.
-            for pid in _family(process.pid):
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+            self._kill_groups(process.pid)
         if self._first_handle >= 0:
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self._first_handle, signal.SIGKILL)
@@ -320,6 +317,20 @@ class BoxProcess:
             os.killpg(process.pid, signal.SIGKILL)
         with contextlib.suppress(OSError):
             process.kill()
+
+    def _kill_groups(self, first: int) -> None:
+        """Ends the processes of a box without a namespace: by their group, which they cannot leave.
+
+        Only the kernel can end a whole group at once; one by one, a fork bomb would be faster. The first
+        process comes last: it has adopted the others, so that they are found.
+        """
+        groups: set[int] = set()
+        for pid in _family(first)[1:]:
+            with contextlib.suppress(OSError):
+                groups.add(os.getpgid(pid))
+        for group in groups - {first, os.getpgrp()}:
+            with contextlib.suppress(OSError):
+                os.killpg(group, signal.SIGKILL)
 
     def _wait_for_end(self, process: subprocess.Popen[bytes]) -> None:
         """Until the kernel has ended all of them: the first process of a namespace is the last to go."""
