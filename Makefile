@@ -18,6 +18,9 @@ DEV := .venv/.dev
 NPM := build/npm/.mcp-remote-$(MCP_REMOTE)-servers-$(MCP_SERVERS)
 AZURE := build/azurite/.azurite-$(AZURITE)
 OIDC := build/oidc/.oidc-provider-$(OIDC_PROVIDER)
+PRESETS := build/presets/.ready
+STARTED_PRESETS := aws-documentation chrome-devtools context7 duckduckgo edgartools everything fetch filesystem git \
+	memory playwright sequential-thinking time wikipedia
 THIRDPARTY := build/envs/thirdparty/.ready
 COMPOSIO := build/envs/composio/.ready
 RENDER := build/envs/render/.ready
@@ -51,10 +54,10 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(SITE) $(DIST) programs $(RIE) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(SITE) $(DIST) programs $(RIE) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
-test: $(DEV) $(NPM) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests (ARGS go to pytest; without any, two files at a time)
+test: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests (ARGS go to pytest; without any, two files at a time)
 	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
@@ -133,7 +136,7 @@ site: $(DEV) $(SITE) ## build the documentation as a site with search, into buil
 	@$(BIN)/python scripts/build_site.py $(dir $(SITE))bin/zensical
 
 # Processes that tests start are measured too, unless they get an environment of their own.
-coverage: $(DEV) $(NPM) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests and write what they reach into CONTRIBUTING.md (ARGS go to pytest)
+coverage: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests and write what they reach into CONTRIBUTING.md (ARGS go to pytest)
 	@$(BIN)/python scripts/coverage_figures.py $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 dist: $(DEV) $(DIST) ## build the wheel and the sdist into dist/, and try each in an empty environment
@@ -159,6 +162,11 @@ $(DEV): pyproject.toml constraints.txt
 $(NPM): | $(DEV)
 	@$(bootstrap) npm build/npm mcp-remote@$(MCP_REMOTE) \
 		$(addprefix @modelcontextprotocol/server-,$(addsuffix @$(MCP_SERVERS),everything filesystem memory))
+	@touch $@
+
+# The servers of tests/thirdparty/test_presets.py, at the versions of the catalogue.
+$(PRESETS): src/toolyard/cli/presets/catalogue.toml | $(DEV)
+	@$(bootstrap) presets $(@D) $(STARTED_PRESETS)
 	@touch $@
 
 # 3.37.0 asks for a newer release of one of its packages than could be had.

@@ -33,6 +33,7 @@ LINE_LIMIT = 60  # readers skip longer pictures
 SCALE = 0.64  # scale of rich's drawing: letters as large as the text around the picture
 GATEWAY = "http://127.0.0.1:8321"
 URL = f"{GATEWAY}/mcp"
+MEDIA = "http://127.0.0.1:8322"
 START_SECONDS = 60
 BY_ANA, BY_BEN = (f"--url {URL}/shop --key $(cat ~/{name})" for name in ("ana", "ben"))
 # The id of the last stored result, in the lines of later commands.
@@ -79,7 +80,8 @@ class Command:
 class Picture:
     """Its commands run in the checkout, or in a folder with `files`, whose parent is `~`.
 
-    With `serves` a gateway of that configuration runs meanwhile; `before` runs first and is not shown.
+    With `serves` a gateway of that configuration runs meanwhile, with `beside` another program, which prints
+    a line when it is ready. `before` runs first and is not shown.
     """
 
     title: str
@@ -87,7 +89,9 @@ class Picture:
     width: int = 100
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     serves: str = ""
+    beside: str = ""
     before: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 # Servers that `make setup` installs for the tests, the demo, and one that is not there.
@@ -176,6 +180,25 @@ description = "Tickets, newest first."
 path = "/tickets"
 metod = "GET"
 """
+# A research session in the workspace of the local_toolkit server.
+RESEARCH = {
+    "toolyard.toml": """\
+[servers.local_toolkit]
+module = "local_toolkit"
+options = { workspace = "work" }
+""",
+    "work/teas/search_results/teas.json": """\
+{"results": [{"url": "https://tea.example/green"}, {"url": "https://tea.example/mint"}]}
+""",
+    "work/teas/search_results/crawl_0b1e5cc2f7a1.md": """\
+---
+title: Green tea
+source: https://tea.example/green
+date: 2026-03-01
+---
+Green tea is made from leaves that have not oxidised.
+""",
+}
 PICTURES = {
     "list": Picture("toolyard list", (Command("toolyard list"),), width=100),
     "show": Picture("toolyard show", (Command("toolyard show text_statistics"),), width=100),
@@ -198,6 +221,16 @@ PICTURES = {
         (Command("toolyard import"),),
         width=100,
         files={"toolyard.toml": YARD, "~/.cursor/mcp.json": MCP_JSON, "~/.claude.json": CLAUDE_JSON},
+    ),
+    "presets": Picture(
+        "toolyard add",
+        (
+            Command("toolyard add --list"),
+            Command("toolyard add edgartools", answers=("Ada Lovelace ada@example.com",)),
+        ),
+        width=132,
+        files={"empty.txt": ""},
+        before=("toolyard envs install edgartools",),
     ),
     "search": Picture(
         "toolyard search",
@@ -249,6 +282,18 @@ PICTURES = {
             f"toolyard call get_order number=1 {BY_BEN}",
         ),
     ),
+    "local_toolkit": Picture(
+        "files in a workspace",
+        (
+            Command("toolyard call mcp__local_toolkit__write_local_file path=teas/report.md content='# Tea'"),
+            Command("toolyard call mcp__local_toolkit__finalize_research session_dir=teas | sed '/^{/,$d'"),
+            Command("toolyard call mcp__local_toolkit__read_local_file path=../../etc/passwd"),
+            Command("toolyard call mcp__local_toolkit__read_local_file path=teas/link/passwd"),
+        ),
+        width=118,
+        files=RESEARCH,
+        before=("ln -s /etc work/teas/link",),
+    ),
     "stats": Picture(
         "toolyard stats",
         (Command("toolyard stats"),),
@@ -278,6 +323,41 @@ PICTURES = {
         (Command("toolyard deploy lambda tiflux"),),
         width=110,
         files={"empty.txt": ""},
+    ),
+    "youtube": Picture(
+        "toolyard run youtube",
+        (
+            Command(f"toolyard call --target youtube download_video url={MEDIA}/tea resolution=720p"),
+            Command(f"toolyard call --target youtube download_subtitles url={MEDIA}/tea"),
+            Command("toolyard call --target youtube download_audio url=http://169.254.169.254/song.mp3"),
+        ),
+        width=104,
+        files={"empty.txt": ""},
+        beside=f"python {ROOT}/scripts/picture_sites.py media",
+        variables={"TOOLYARD_YOUTUBE_ALLOW": "127.0.0.1:8322", "TOOLYARD_WORKSPACE": "workspace"},
+    ),
+    "zai_vision": Picture(
+        "toolyard run zai_vision",
+        (
+            Command("toolyard list zai_vision"),
+            Command(
+                "toolyard call --target zai_vision analyze_image image_source=screens.webp prompt='Size?'"
+            ),
+            Command("toolyard call --target zai_vision analyze_image image_source=report.pdf prompt='What?'"),
+        ),
+        width=104,
+        files={"empty.txt": "", "workspace/report.pdf": "%PDF-1.7"},
+        beside=f"python {ROOT}/scripts/picture_sites.py vision",
+        before=(
+            'python -c "from PIL import Image; '
+            "Image.new('RGB', (7680, 2160), 'teal').save('workspace/screens.webp')\"",
+        ),
+        variables={
+            "TOOLYARD_WORKSPACE": "workspace",
+            "Z_AI_API_KEY": "zai-test-key-0123456789",
+            "Z_AI_BASE_URL": "http://127.0.0.1:8323/v4",
+            "Z_AI_VISION_MODEL": "stand-in",
+        },
     ),
     "conformance": Picture("make conformance", (Command("make conformance 2>/dev/null"),), width=100),
 }
@@ -313,6 +393,23 @@ def served(config: str, folder: Path, environment: dict[str, str]) -> Generator[
     process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
     try:
         _wait_for(process)
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def running(line: str, folder: Path, environment: dict[str, str]) -> Generator[None]:
+    """A program that runs meanwhile; none without a line."""
+    if not line:
+        yield
+        return
+    process = subprocess.Popen(line.split(), cwd=folder, env=environment, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        if not process.stdout.readline():
+            sys.exit(f"error: {line!r} did not start")
         yield
     finally:
         process.terminate()
@@ -383,8 +480,8 @@ def _read(terminal: int) -> bytes:
 def transcript(picture: Picture) -> Text:
     shown = Text()
     with place(picture.files) as (folder, more):
-        environment = environment_with(more)
-        with served(picture.serves, folder, environment):
+        environment = environment_with({**more, **picture.variables})
+        with served(picture.serves, folder, environment), running(picture.beside, folder, environment):
             for line in picture.before:
                 run(Command(line), picture.width, folder, environment)
             for command in picture.commands:

@@ -14,7 +14,7 @@ from bench.__main__ import end_progress, progress
 from bench.process import ROOT
 from bench.report import Row, show
 
-NAMES = ("sql", "memory", "sessions", "browser", "workbench")
+NAMES = ("sql", "memory", "sessions", "browser", "workbench", "crawl", "video_audio")
 OUT = ROOT / "build" / "bench-servers.json"
 
 

@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from composio import Composio
+from composio.core.models._files import FileUploadable
 
 
 def client(url: str, key: str, **settings: Any) -> Composio:
@@ -104,6 +105,18 @@ def tools(composio: Composio, **filters: Any) -> Any:
 
 def run(composio: Composio, slug: str, **how: Any) -> Any:
     return composio.tools.execute(slug, **how)
+
+
+def upload(composio: Composio, path: str, tool: str, toolkit: str) -> Any:
+    """A file as the package itself stores it for an argument of a tool."""
+    return plain(FileUploadable.from_path(client=composio.client, file=path, tool=tool, toolkit=toolkit))
+
+
+def mount_and_run(composio: Composio, session: str, name: str, content: str, code: str) -> Any:
+    """Put a file into the session's mount, and run code in its workbench."""
+    held = composio.use(session)
+    held.experimental.files.upload(content.encode(), remote_path=name, mimetype="text/plain")
+    return plain(held.execute_meta("COMPOSIO_REMOTE_WORKBENCH", arguments={"code_to_execute": code}))
 
 
 def toolkits(composio: Composio, slug: str) -> Any:

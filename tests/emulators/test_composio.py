@@ -3,6 +3,9 @@
 Every reply that the package gets here is checked against its own models of the API (see `official.py`).
 """
 
+import base64
+from typing import Any
+
 import pytest
 
 from tests.emulators.composio import ComposioEmulator
@@ -225,6 +228,71 @@ async def test_files_travel_up_with_a_mail_and_down_with_an_attachment(official:
         path = official.home / "inbox" / "gmail" / "GMAIL_GET_ATTACHMENT" / "reply.txt"
         assert got["data"]["file"] == str(path)
         assert path.read_text() == "The attachment reply.txt of message m1.\n"
+
+
+WRITER = """
+import base64, os
+path = '/home/user/work/report.bin'
+os.makedirs(os.path.dirname(path), exist_ok=True)
+with open(path, 'wb') as f:
+    f.write(base64.b64decode('{}'))
+print('WRITTEN', os.path.getsize(path))
+"""
+
+
+async def test_the_seed_s_bridge_of_files_works_by_the_official_package(official: Official) -> None:
+    """As universal_agent did it: a base64 writer up, CODEINTERPRETER_GET_FILE_CMD down, a key for a mail."""
+    report = bytes(range(256)) * 40
+    async with ComposioEmulator(storage=PUBLIC) as composio:
+        reach = {"HTTP_PROXY": composio.url, "NO_PROXY": "127.0.0.1"}
+        settings = {
+            "dangerously_allow_auto_upload_download_files": True,
+            "file_download_dir": str(official.home / "fetched"),
+        }
+        how = {
+            "user_id": "ana",
+            "dangerously_skip_version_check": True,
+            "settings": settings,
+            "environment": reach,
+        }
+        code = WRITER.format(base64.b64encode(report).decode())
+        run = {"slug": "COMPOSIO_REMOTE_WORKBENCH", "arguments": {"code_to_execute": code}}
+        ran = await official.do(composio, "run", **run, **how)
+        assert (ran["successful"], ran["data"]["stdout"]) == (True, f"WRITTEN {len(report)}\n")
+        wanted = {"file_path": "/home/user/work/report.bin"}
+        got = await official.do(composio, "run", slug="CODEINTERPRETER_GET_FILE_CMD", arguments=wanted, **how)
+        path = official.home / "fetched" / "codeinterpreter" / "CODEINTERPRETER_GET_FILE_CMD" / "report.bin"
+        assert got["data"]["file"] == str(path)
+        assert path.read_bytes() == report
+
+        where: dict[str, Any] = {"tool": "GMAIL_SEND_EMAIL", "toolkit": "gmail"}
+        stored = await official.do(composio, "upload", path=str(path), environment=reach, **where)
+        key = "proj_emulated/gmail/GMAIL_SEND_EMAIL/report.bin"
+        assert stored == {"name": "report.bin", "mimetype": "application/octet-stream", "s3key": key}
+        composio.connect("ana", "gmail")
+        mail = {"slug": "GMAIL_SEND_EMAIL", "arguments": {**MAIL, "attachment": stored}}
+        await official.do(composio, "run", **mail, user_id="ana", dangerously_skip_version_check=True)
+        assert composio.records["emails"][0]["received"] == report
+
+        composio.corrupt("store.put")
+        with pytest.raises(Raised, match=r"ErrorUploadingFile.*Status: 400"):
+            await official.do(composio, "upload", path=str(path), environment=reach, **where)
+        composio.stale()
+        with pytest.raises(Raised, match=r"ErrorUploadingFile.*Status: 403"):
+            await official.do(composio, "upload", path=str(path), environment=reach, **where)
+
+        session = (await official.do(composio, "create", user_id="ana"))["id"]
+        read = "print(open('/mnt/files/notes/day.txt').read())"
+        ran = await official.do(
+            composio,
+            "mount_and_run",
+            environment=reach,
+            session=session,
+            name="notes/day.txt",
+            content="Sunny.",
+            code=read,
+        )
+        assert ran["data"]["stdout"] == "Sunny.\n"
 
 
 async def test_files_at_a_loopback_address_are_refused_by_the_official_client(

@@ -1,6 +1,7 @@
 """The emulated Composio by itself: what it refuses, how it fails on request, its older forms, its MCP."""
 
 import asyncio
+import hashlib
 import json
 import subprocess
 import sys
@@ -21,7 +22,7 @@ UPLOAD = {
     "tool_slug": "GMAIL_SEND_EMAIL",
     "filename": "a.txt",
     "mimetype": "text/plain",
-    "md5": "0" * 32,
+    "md5": hashlib.md5(b"hello").hexdigest(),
 }
 EMAIL_QUERY = {"queries": [{"use_case": "send an email"}]}
 
@@ -369,8 +370,10 @@ async def test_a_session_is_an_mcp_server_whose_meta_tools_do_the_whole_flow(
 
         _, ran = await called(client, "COMPOSIO_REMOTE_WORKBENCH", {"code_to_execute": "print('hi', 2)"})
         assert ran["data"]["stdout"] == "hi 2\n"
-        _, ran = await called(client, "COMPOSIO_REMOTE_WORKBENCH", {"code_to_execute": "import os"})
-        assert "only prints literals" in ran["data"]["error"]
+        _, ran = await called(client, "COMPOSIO_REMOTE_WORKBENCH", {"code_to_execute": "x = 6\n1/0"})
+        assert "ZeroDivisionError" in ran["data"]["error"]
+        _, ran = await called(client, "COMPOSIO_REMOTE_WORKBENCH", {"code_to_execute": "print(x * 7)"})
+        assert ran["data"]["stdout"] == "42\n", "its state stays"
         _, ran = await called(client, "COMPOSIO_REMOTE_BASH_TOOL", {"command": "echo hello"})
         assert ran["data"]["stdout"] == "hello\n"
 

@@ -10,8 +10,9 @@ import pytest
 
 from tests.kit.calls import Inbox, Steps, soon
 from toolyard import Client
-from toolyard.kit import Server
+from toolyard.kit import Identity, Principal, Server
 from toolyard.wire.errors import McpError
+from toolyard.wire.versions import Era
 
 LISTS = {
     "tools": ("toolsListChanged", "notifications/tools/list_changed"),
@@ -85,6 +86,45 @@ async def test_an_updated_resource_is_heard_by_those_who_watch_it(shop: Server, 
         shop.notify_resource_updated("shop://item/7")
         assert (await other.next(UPDATED))["uri"] == "shop://item/7"
     assert len(watcher.of(UPDATED)) == len(other.of(UPDATED)) == 1
+
+
+async def test_a_change_that_concerns_one_caller_is_heard_by_no_other(shop: Server, era: Era) -> None:
+    wanted: list[tuple[str, str]] = []
+    shop.on_subscribe(lambda uri, caller: wanted.append((uri, caller.tenant)))
+
+    async def hear(tenant: str, client: Client) -> list[str | None]:
+        """The URIs that come before the shelf of this caller alone."""
+        heard: list[str | None] = []
+        async with client.listen(uris=["shop://shelf", "shop://item/7"]) as changes:
+            listening.append(tenant)
+            if len(listening) == 2:
+                begun.set()
+            async for change in changes:
+                heard.append(change.uri)
+                if change.uri == "shop://shelf":
+                    return heard
+        return heard
+
+    listening: list[str] = []
+    begun = asyncio.Event()
+    tenants = ("one", "two")
+    clients = [Client(shop, era=era, identity=Identity(Principal(tenant=tenant))) for tenant in tenants]
+    async with clients[0], clients[1]:
+        hearing = [asyncio.create_task(hear(*pair)) for pair in zip(tenants, clients, strict=True)]
+        await begun.wait()
+        shop.notify_resource_updated("shop://item/7", lambda caller: caller.tenant == "one")
+        shop.notify_resource_updated("shop://shelf", lambda caller: caller.tenant in tenants)
+        assert await asyncio.gather(*hearing) == [["shop://item/7", "shop://shelf"], ["shop://shelf"]]
+    assert sorted(wanted) == sorted(
+        (uri, tenant) for uri in ("shop://item/7", "shop://shelf") for tenant in tenants
+    )
+
+
+async def test_a_function_that_fails_to_follow_does_not_fail_the_subscription(shop: Server, era: Era) -> None:
+    shop.on_subscribe(lambda uri, caller: 1 / 0)
+    async with Client(shop, era=era) as client, client.listen(uris=["shop://shelf"]) as changes:
+        shop.notify_resource_updated("shop://shelf")
+        assert (await anext(changes)).uri == "shop://shelf"
 
 
 async def test_an_unsubscribed_legacy_client_hears_no_more(shop: Server) -> None:

@@ -28,9 +28,12 @@ COUNTS = {
     "sessions": 3,
     "render": 3,
     "browser": 10,
-    "local_toolkit": 4,
+    "local_toolkit": 11,
     "workbench": 8,
     "tiflux": 114,
+    "youtube": 6,
+    "zai_vision": 8,
+    "video_audio": 27,
 }
 """Tools of the seed that each has at least; the browser's two others are recipes of an example."""
 RESULT_TYPES: dict[str, list[str]] = {
@@ -84,7 +87,26 @@ RESULT_TYPES: dict[str, list[str]] = {
         "Shot",
         "View",
     ],
-    "local_toolkit": ["Archive", "ArchivedFile", "Directory", "DirectoryEntry", "FileRead", "Written"],
+    "local_toolkit": [
+        "Archive",
+        "ArchivedFile",
+        "ComposioAttachment",
+        "Corpus",
+        "Crawl",
+        "CrawlProblem",
+        "Directory",
+        "DirectoryEntry",
+        "FileRead",
+        "ResearchBatch",
+        "ResearchFile",
+        "ResearchProblem",
+        "ResearchSource",
+        "ResearchSummary",
+        "SavedPage",
+        "WorkbenchDownload",
+        "WorkbenchUpload",
+        "Written",
+    ],
     "workbench": [
         "BashData",
         "BashReply",
@@ -106,9 +128,29 @@ RESULT_TYPES: dict[str, list[str]] = {
         "WrittenReply",
     ],
     "tiflux": [],
+    "youtube": [
+        "Chapter",
+        "DownloadedMedia",
+        "DownloadedPlaylist",
+        "DownloadedSubtitles",
+        "Entry",
+        "MediaFile",
+        "MediaFormat",
+        "MediaMetadata",
+        "PlaylistItem",
+        "SubtitleTrack",
+    ],
+    "zai_vision": ["SeenImage", "VisionAnswer"],
+    "video_audio": ["Health", "Media", "Segment", "Stream"],
 }
 """Names that clients see in the output schemas. Renaming a class in Python must not change them."""
-EXTRAS = {"sql": ("sql", "sqlglot"), "schema": ("sql", "sqlglot"), "browser": ("browser", "playwright")}
+EXTRAS = {
+    "sql": ("sql", "sqlglot"),
+    "schema": ("sql", "sqlglot"),
+    "browser": ("browser", "playwright"),
+    "youtube": ("youtube", "yt_dlp"),
+    "zai_vision": ("vision", "PIL"),
+}
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -208,7 +250,17 @@ def test_each_runs_alone_with_nothing_set(name: str, toolyard: Toolyard):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_package_that_is_not_installed_is_named_with_its_extra(name: str):
     """And those that need none start without any of them."""
-    hidden = ("sqlglot", "duckdb", "yaml", "PIL", "psycopg", "pymysql", "playwright", "cryptography")
+    hidden = (
+        "sqlglot",
+        "duckdb",
+        "yaml",
+        "PIL",
+        "psycopg",
+        "pymysql",
+        "playwright",
+        "cryptography",
+        "yt_dlp",
+    )
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({hidden!r})); from toolyard.cli import main; "
         f"main(['run', {name!r}])"

@@ -23,8 +23,8 @@ from tests.upstream.composio import (
     remote,
     sessions_of,
 )
+from toolyard.composio import UserIds
 from toolyard.config import Http, load
-from toolyard.upstream.composio import UserIds
 from toolyard.upstream.errors import UpstreamError
 
 QUERY = {"queries": [{"use_case": "send an email"}]}
@@ -44,6 +44,7 @@ async def test_a_tenant_s_conversation_has_one_session_in_its_own_name_and_lists
     assert composio.sessions[id].config == {
         "toolkits": {"enable": ["gmail", "slack"]},
         "manage_connections": {"callback_url": callback},
+        "workbench": {"auto_offload_threshold": 5_000_000},
     }
     assert len(composio.sessions) == 2
     assert all(request.headers["x-api-key"] == composio.api_key for request in composio.requests)
@@ -228,11 +229,12 @@ async def test_a_caller_who_hangs_up_leaves_nothing_running():
 
 async def test_the_guide_s_configuration_works_as_it_stands(tmp_path: Path):
     guide = (Path(__file__).parents[2] / "docs" / "guides" / "composio.md").read_text()
-    first, second = re.findall(r"```toml\n(.*?)```", guide, re.S)
+    blocks = re.findall(r"```toml\n(.*?)```", guide, re.S)
     async with ComposioEmulator() as composio:
         env = {"COMPOSIO_API_KEY": composio.api_key, "COMPOSIO_BASE_URL": composio.url}
-        (tmp_path / "toolyard.toml").write_text(f"{first}\n{second}")
+        (tmp_path / "toolyard.toml").write_text("\n".join(blocks))
         config = load(tmp_path / "toolyard.toml", env)
+        assert [server.name for server in config.servers] == ["composio", "local_toolkit", "suna"]
         suna = next(server for server in config.servers if server.name == "suna")
         assert isinstance(suna.where, Http)
         assert suna.where.session_url

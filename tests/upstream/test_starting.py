@@ -229,6 +229,8 @@ async def toolyard(words: str, runner: Runner, folder: Path, wait: float) -> asy
         "deno run -A npm:server",
         "docker run -i --rm mcp/time",
         "docker --context far run -i mcp/time",
+        "toolyard envs run pypi:mcp-server-time==2026.10.19",
+        "/opt/venv/bin/python -m toolyard envs run npm:server@1.0.0",
     ],
 )
 def test_package_runners_have_longer(words: str):
@@ -239,7 +241,8 @@ def test_package_runners_have_longer(words: str):
 
 
 @pytest.mark.parametrize(
-    "words", ["python server.py", "node index.js", "docker ps", "npm test", "/opt/npxy -y"]
+    "words",
+    ["python server.py", "node index.js", "docker ps", "npm test", "/opt/npxy -y", "toolyard stdio demo"],
 )
 def test_other_programs_have_minutes(words: str):
     command, *args = words.split(" ")

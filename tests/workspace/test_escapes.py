@@ -254,8 +254,10 @@ def test_swapping_a_folder_for_a_link_while_it_is_used_reaches_nothing_outside(
     workspace: Workspace, root: Path
 ) -> None:
     outside = root.parent / "outside"
-    (outside / "file.txt").write_text("outside")
-    workspace.write("folder/file.txt", b"inside")
+    (outside / "sub").mkdir()
+    (outside / "sub" / "file.txt").write_text("outside")
+    (outside / "sub" / "only_outside.txt").touch()
+    workspace.write("folder/sub/file.txt", b"inside")
     finished = threading.Event()
 
     (root / "link").symlink_to(outside)
@@ -271,11 +273,11 @@ def test_swapping_a_folder_for_a_link_while_it_is_used_reaches_nothing_outside(
     try:
         for number in range(ROUNDS):
             for act in (
-                lambda: workspace.read("folder/file.txt"),
-                lambda: workspace.write("folder/file.txt", b"inside"),
-                lambda number=number: workspace.write(f"folder/new{number % 7}.txt", b"inside"),
-                lambda number=number: workspace.remove(f"folder/new{number % 7}.txt"),
-                lambda: workspace.list("folder"),
+                lambda: workspace.read("folder/sub/file.txt"),
+                lambda: workspace.write("folder/sub/file.txt", b"inside"),
+                lambda number=number: workspace.write(f"folder/sub/new{number % 7}.txt", b"inside"),
+                lambda number=number: workspace.remove(f"folder/sub/new{number % 7}.txt"),
+                lambda: workspace.list("folder/sub"),
             ):
                 try:
                     found = act()
@@ -285,14 +287,14 @@ def test_swapping_a_folder_for_a_link_while_it_is_used_reaches_nothing_outside(
                     if isinstance(found, bytes):
                         results.add(found)
                     elif isinstance(found, list):
-                        assert "secret.txt" not in {entry.name for entry in found}
+                        assert "only_outside.txt" not in {entry.name for entry in found}
     finally:
         finished.set()
         swapping.join()
     assert results <= {b"inside", "link", "missing", "not_a_folder"}
     assert {b"inside", "link"} <= results, "both were met, or nothing was tried"
-    assert sorted(path.name for path in outside.iterdir()) == ["file.txt", "secret.txt"]
-    assert (outside / "file.txt").read_text() == "outside"
+    assert sorted(path.name for path in (outside / "sub").iterdir()) == ["file.txt", "only_outside.txt"]
+    assert (outside / "sub" / "file.txt").read_text() == "outside"
 
 
 def test_nothing_is_left_open(workspace: Workspace, root: Path) -> None:

@@ -14,6 +14,7 @@ from ..catalogue.catalogue import Catalogue, ServerCatalogue
 from ..catalogue.items import KINDS
 from ..catalogue.store import CatalogueStore
 from ..catalogue.sync import CatalogueSync
+from ..composio import KEY_HEADER
 from ..config import Composio, Http, InProcess, ServerConfig, Stdio
 from ..dispatch import Breaker, Mount
 from ..dispatch.composio import ComposioUpstream
@@ -26,7 +27,6 @@ from ..telemetry.metrics import Metrics
 from ..telemetry.requests import Transport
 from ..upstream.base import Upstream
 from ..upstream.composio import ComposioClient, JsonApi, LabsClient, ToolRouterClient
-from ..upstream.composio.rest import KEY_HEADER
 from ..upstream.connection import GATEWAY_CALLER, ConnectionPool, ConnectionPoolByEra, StartProgress
 from ..upstream.handshake import MODERN_META
 from ..upstream.http.client import PooledHttpClient

@@ -31,6 +31,7 @@ COMMANDS = {
     "add": "commands.add_remove:add",
     "import": "commands.import_servers",
     "remove": "commands.add_remove:remove",
+    "envs": "commands.envs",
     "check": "commands.check",
     "doctor": "commands.doctor",
     "keys": "commands.keys",

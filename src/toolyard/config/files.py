@@ -1,4 +1,4 @@
-"""Reads configuration files as plain data (TOML, or JSON with comments), and finds the state folder.
+"""Reads configuration files as plain data (TOML, or JSON with comments); finds the state and cache folders.
 
 Owns the syntax of a file and how its path is shown. `servers` and `tables` give its keys their meaning.
 """
@@ -112,6 +112,16 @@ def state_home() -> Path | None:
     try:
         # The XDG specification says to ignore a relative path.
         home = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
+    except RuntimeError:
+        return None
+    return home / "toolyard"
+
+
+def cache_home() -> Path | None:
+    """The folder for data that can be made again; None if this user has no home."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        home = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
     except RuntimeError:
         return None
     return home / "toolyard"

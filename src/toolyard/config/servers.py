@@ -47,8 +47,11 @@ BUNDLED = {
     "browser": "a web browser",
     "local_toolkit": "files, archives and research in a workspace",
     "workbench": "Python and shell commands in a box, which can call the other tools",
+    "video_audio": "video and audio files: convert, cut, join, overlay",
     "rest": "any REST API, described by a table",
     "tiflux": "TiFlux, a help desk: tickets, clients, chats",
+    "youtube": "videos, audio, subtitles and playlists of YouTube and other sites",
+    "zai_vision": "questions about images and videos to a vision model",
 }
 
 

@@ -27,10 +27,7 @@ class FfmpegProgram(Struct, frozen=True):
 
 def find_ffmpeg(named: str = "") -> FfmpegProgram:
     """Starts nothing. Raises FfmpegMissingError."""
-    if named:
-        found = shutil.which(str(Path(named).expanduser()))
-    else:
-        found = shutil.which("ffmpeg") or _packaged()
+    found = shutil.which(os.path.expanduser(named or "ffmpeg")) or (None if named else _packaged())
     if found is None:
         raise FfmpegMissingError(named)
     path = os.path.abspath(found)
@@ -39,7 +36,7 @@ def find_ffmpeg(named: str = "") -> FfmpegProgram:
 
 
 def _packaged() -> str | None:
-    """The program in imageio-ffmpeg, whose name has its version. Found without an import, which takes 20 ms."""
+    """The program in imageio-ffmpeg; its name has its version. Found without an import, which takes 20 ms."""
     package = importlib.util.find_spec("imageio_ffmpeg")
     for folder in (package.submodule_search_locations or []) if package is not None else []:
         for program in sorted(Path(folder, "binaries").glob("ffmpeg-*")):

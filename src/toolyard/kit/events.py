@@ -10,6 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..wire.call import Caller
+
 TOOLS_CHANGED = "notifications/tools/list_changed"
 PROMPTS_CHANGED = "notifications/prompts/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"
@@ -21,6 +23,11 @@ class ChangeEvent(Struct, frozen=True):
     method: str
     about: str = ""
     params: Any = None
+    concerns: Callable[[Caller], bool] | None = None
+    """Whether a caller may hear of it; None: everybody may."""
+
+    def is_for(self, caller: Caller) -> bool:
+        return self.concerns is None or self.concerns(caller)
 
 
 class EventListener:

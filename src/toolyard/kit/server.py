@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from ..edge.request import CallerKeys
-from ..wire.call import SERVER_KEY, TASKS_EXTENSION, UI_EXTENSION, Call
+from ..wire.call import SERVER_KEY, TASKS_EXTENSION, UI_EXTENSION, Call, Caller
 from ..wire.errors import MethodNotFound
 from ..wire.messages import decode_params
 from ..wire.seal import KEY_VARIABLE, Sealer
@@ -203,6 +203,7 @@ class Server:
         self._serials = itertools.count(1)
         self._close_functions: list[Callable[[], Awaitable[None]]] = []
         self._before_resources: list[Callable[[], Awaitable[None]]] = []
+        self._on_subscribe: list[Callable[[str, Caller], object]] = []
         self._visible: Visible | None = None
         self.hub = EventHub()
         self.tasks = TaskRegistry(self.hub)
@@ -340,8 +341,24 @@ class Server:
     def notify_resources_changed(self) -> None:
         self.hub.publish(ChangeEvent(RESOURCES_CHANGED))
 
-    def notify_resource_updated(self, uri: str) -> None:
-        self.hub.publish(ChangeEvent(RESOURCE_UPDATED, uri, {"uri": uri}))
+    def notify_resource_updated(self, uri: str, concerns: Callable[[Caller], bool] | None = None) -> None:
+        """Notify subscribers of a resource.
+
+        Where callers see different things under one URI, `concerns` says which of them may hear of it.
+        """
+        self.hub.publish(ChangeEvent(RESOURCE_UPDATED, uri, {"uri": uri}, concerns))
+
+    def on_subscribe(self, function: Callable[[str, Caller], object]) -> None:
+        """Call this on the event loop when a caller subscribes to a resource, before it is acknowledged."""
+        self._on_subscribe.append(function)
+
+    def subscribed(self, uri: str, caller: Caller) -> None:
+        """Run the functions of `on_subscribe`. A failure is logged and does not fail the subscription."""
+        for function in self._on_subscribe:
+            try:
+                function(uri, caller)
+            except Exception:
+                logger.exception("server %r could not follow %r", self.name, uri)
 
     # Running
 

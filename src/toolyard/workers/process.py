@@ -64,10 +64,10 @@ def _read(requests: "queue.SimpleQueue[tuple[bytes, float]]") -> None:
 
 def _exactly(length: int) -> bytes:
     """Read so many bytes, fewer only at the end. Unbuffered, because a buffer's lock could block the exit."""
-    found = b""
+    found = bytearray()  # joining bytes would copy a large request many times
     while len(found) < length and (more := os.read(0, length - len(found))):
         found += more
-    return found
+    return bytes(found)
 
 
 def _send(answers: int, found: bytes) -> None:

@@ -3,6 +3,7 @@
 from .errors import WorkspaceCode, WorkspaceError
 from .names import RESERVED
 from .usage import WorkspaceChange, WorkspaceLimits
+from .watching import WorkspaceWatcher
 from .workspace import EntryKind, Workspace, WorkspaceEntry
 from .workspaces import Workspaces
 
@@ -15,5 +16,6 @@ __all__ = [
     "WorkspaceEntry",
     "WorkspaceError",
     "WorkspaceLimits",
+    "WorkspaceWatcher",
     "Workspaces",
 ]

@@ -162,6 +162,17 @@ class Workspace:
                 found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
         return _entry(parts[-1], "/".join(parts), found)
 
+    @contextmanager
+    def open_folder(self, path: str = ".") -> Generator[int]:
+        """A handle of a folder, for programs and system calls that take one."""
+        parts = self._parts(path)
+        with _errors(path):
+            handle = self._open(self._handle, parts, FOLDER, 0)
+        try:
+            yield handle
+        finally:
+            os.close(handle)
+
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there; raises WorkspaceError for a path that is not allowed."""
         try:

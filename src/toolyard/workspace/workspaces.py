@@ -49,8 +49,7 @@ class Workspaces:
 
     def of(self, caller: Caller) -> Workspace:
         """Raises WorkspaceError if the folder cannot be opened."""
-        thread = "" if self._shared else caller.thread
-        key = (caller.owner, thread)
+        key = self.key(caller)
         with self._lock:
             found = self._open.get(key)
             if found is None or found.is_removed:
@@ -59,6 +58,10 @@ class Workspaces:
             if len(self._open) > _OPEN:
                 self._open.popitem(last=False)
             return found
+
+    def key(self, caller: Caller) -> tuple[str, str]:
+        """The same for callers that have the same workspace, and for no others."""
+        return caller.owner, "" if self._shared else caller.thread
 
     def _opened(self, owner: str, thread: str) -> Workspace:
         if self._base is None or self._base.is_removed:

@@ -43,6 +43,8 @@ class Asked:
     raw: bytes
     is_empty: bool = False
     """A fault asks for a good reply with nothing found."""
+    spoiled: str = ""
+    """A fault that the operation itself has to show: `corrupt` or `lie`."""
     shape: str = "2026"
     """Which of the known forms a search replies in: `2026` or `2025`."""
 

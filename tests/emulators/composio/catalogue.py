@@ -3,7 +3,7 @@
 Owns the forms in which the API shows them. What each app does is in `apps/`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +30,15 @@ class Deed:
     user: str
     account: "Account | None"
     arguments: dict[str, Any]
+    session: str = ""
+    """In which session, if in one."""
 
 
 class ToolFailed(Exception):
     """The app behind the tool said no: the reply has `successful: false` and this text."""
 
 
-Answer = Callable[[Deed], dict[str, Any]]
+Answer = Callable[[Deed], dict[str, Any] | Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)

@@ -14,3 +14,5 @@ class Desk:
     url: str
     shape: str = "2026"
     is_empty: bool = False
+    lies: bool = False
+    """The workbench says that all is well, and keeps something else."""

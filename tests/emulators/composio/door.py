@@ -94,10 +94,14 @@ class Door:
             operation.checked(request.raw, request.query),
             request.raw,
             fault is not None and fault.kind == "empty",
+            fault.kind if fault is not None else "",
             self.shape,
         )
         reply = await operation.answer(asked)
         reply.headers.update(RATE)
+        if fault is not None and fault.kind == "cut":
+            await request.reply_half(reply)
+            raise Dropped
         await request.reply(reply)
 
     async def _serve_mcp(self, request: Incoming) -> None:

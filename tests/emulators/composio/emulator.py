@@ -12,6 +12,7 @@ from .door import Door, can_be
 from .endpoint import manager
 from .faults import Fault, Faults
 from .incoming import Record, Scope
+from .sandbox import Sandbox
 from .world import Account, Session, World
 
 API_KEY = "ak_emulated_project_key"
@@ -22,7 +23,8 @@ class ComposioEmulator:
 
     `v31=False` leaves only the older API. `shape="2025"` makes searches reply in the form of November 2025.
     `storage` is where presigned addresses point, the emulator itself unless given; it answers for any other
-    host too when it is the client's HTTP proxy. `knows_files` lets uploads be told that a file is there.
+    host too when it is the client's HTTP proxy. `knows_files` lets uploads be told that a file is there;
+    `backend` is what the store claims to be. `file_form` is how the code interpreter gives files.
     """
 
     def __init__(
@@ -34,10 +36,14 @@ class ComposioEmulator:
         shape: Literal["2026", "2025"] = "2026",
         storage: str = "",
         knows_files: bool = False,
+        backend: Literal["s3", "azure_blob_storage"] = "s3",
+        file_form: Literal["s3url", "content", "uri", "local"] = "s3url",
     ) -> None:
         self.api_key = api_key
         self.world = World(CATALOGUE, knows_files)
         self.world.storage = storage
+        self.world.backend = backend
+        self.world.file_form = file_form
         self.faults = Faults()
         self._door = Door(self.world, api_key, self.faults, manager(), self._drop)
         self._door.apis = ("v3", "v3.1") if v31 else ("v3",)
@@ -108,6 +114,27 @@ class ComposioEmulator:
         """Answer the next requests with something that is not JSON."""
         return self._queue(Fault(operation, "garbage", times))
 
+    def cut(self, operation: str, *, times: int = 1) -> Fault:
+        """Promise the whole reply of the next requests, send half of it and cut the connection."""
+        return self._queue(Fault(operation, "cut", times))
+
+    def corrupt(self, operation: str, *, times: int = 1) -> Fault:
+        """Lose a byte of what the next requests of the store carry, as if on the way."""
+        return self._queue(Fault(operation, "corrupt", times))
+
+    def lie(self, operation: str, *, times: int = 1) -> Fault:
+        """Let the next cells say that they wrote files, and keep something else."""
+        return self._queue(Fault(operation, "lie", times))
+
+    def stale(self, times: int = 1) -> None:
+        """Let the next presigned addresses have expired before they are used."""
+        self.world.stale += times
+
+    @property
+    def sandboxes(self) -> dict[tuple[str, str], Sandbox]:
+        """By user and id."""
+        return self.world.sandboxes
+
     def expire(self, session_id: str, status: int = 410) -> None:
         """End one session: whatever names it gets this status, or with 200 a good reply that says so."""
         self.world.sessions[session_id].expired_with = status
@@ -152,6 +179,7 @@ class ComposioEmulator:
         await self._mcp
         async with asyncio.timeout(10):
             await self._server.shutdown(sockets=[self._listener])
+        await self.world.close()
 
     def _queue(self, fault: Fault) -> Fault:
         """A fault that no request can meet is a mistake of the test."""

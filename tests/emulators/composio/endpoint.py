@@ -65,7 +65,7 @@ async def _call(context: Context, params: CallToolRequestParams) -> CallToolResu
         if params.name in meta.TOOLS:
             reply = await meta.call(desk, params.name, arguments)
         else:
-            reply = execution.in_session(desk.world, desk.session, params.name, arguments)
+            reply = await execution.in_session(desk.world, desk.session, params.name, arguments)
     except Refusal as refusal:
         return _told({"data": {}, "error": refusal.message, "successful": False}, is_error=True)
     return _told(reply)

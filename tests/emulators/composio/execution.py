@@ -1,5 +1,6 @@
 """Executing a tool: the account it is done with, the check of the arguments, the reply."""
 
+from collections.abc import Awaitable
 from typing import Any
 from uuid import uuid4
 
@@ -18,8 +19,13 @@ def find(world: World, slug: str) -> Tool:
     return tool
 
 
-def execute(
-    world: World, tool: Tool, user: str, arguments: dict[str, Any], account: Account | None
+async def execute(
+    world: World,
+    tool: Tool,
+    user: str,
+    arguments: dict[str, Any],
+    account: Account | None,
+    session: str = "",
 ) -> dict[str, Any]:
     """Do it, and reply as direct execution does."""
     if errors := mistakes(tool.input, arguments):
@@ -27,7 +33,8 @@ def execute(
     log = f"log_{uuid4().hex[:12]}"
     try:
         _check_files(world, tool, arguments)
-        data, error = tool.answer(Deed(world, user, account, arguments)), None
+        answer = tool.answer(Deed(world, user, account, arguments, session))
+        data, error = (await answer if isinstance(answer, Awaitable) else answer), None
     except ToolFailed as failed:
         data, error = {}, str(failed)
     world.executions.append({"tool": tool.slug, "user_id": user, "arguments": arguments, "log_id": log})
@@ -61,14 +68,15 @@ def account_for(world: World, tool: Tool, user: str, wanted: str | None = None) 
     return account
 
 
-def in_session(
+async def in_session(
     world: World, session: Session, slug: str, arguments: dict[str, Any], account: str | None = None
 ) -> dict[str, Any]:
     """Execute in a session, within what it allows, with an account that it pins, names or finds."""
     tool = find(world, slug)
     if not session.allows_toolkit(tool.toolkit) or not session.allows_tool(slug, tool.toolkit, tool.tags):
         raise Refusal(403, f"Tool {slug} is not enabled in session {session.id}")
-    return execute(world, tool, session.user_id, arguments, _account(world, session, tool, account))
+    chosen = _account(world, session, tool, account)
+    return await execute(world, tool, session.user_id, arguments, chosen, session.id)
 
 
 def _account(world: World, session: Session, tool: Tool, wanted: str | None) -> Account | None:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from .refusals import Refusal, expired, unauthorised
 
-Kind = Literal["status", "slow", "empty", "expired", "drop", "garbage"]
+Kind = Literal["status", "slow", "empty", "expired", "drop", "garbage", "cut", "corrupt", "lie"]
 MESSAGES = {
     410: "Gone",
     429: "Rate limit exceeded. Please try again later.",

@@ -1,5 +1,6 @@
 """Files: the upload request, the mounts of a session, and the store behind the presigned addresses."""
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -7,8 +8,9 @@ from urllib.parse import quote
 from .asked import Asked, Operation, Reply
 from .refusals import not_found
 from .schemas import closed, text
-from .world import Blob, Grant
+from .world import Blob, Grant, Session, World
 
+MAX_FILE = 100 * 1024 * 1024
 PREFIX = "/mnt/"
 """Where a mount is in the sandbox."""
 
@@ -20,7 +22,7 @@ async def request_upload(asked: Asked) -> Reply:
         raise not_found("Tool", body["tool_slug"])
     key = f"proj_emulated/{body['toolkit_slug']}/{body['tool_slug']}/{body['filename']}"
     held = world.blobs.get(key)
-    backend = {"metadata": {"storage_backend": "s3"}}
+    backend = {"metadata": {"storage_backend": world.backend}}
     if world.knows_files and held is not None and held.content is not None and held.md5 == body["md5"]:
         url = world.address(key, "GET")
         shown = {"type": "existing", "existing_url": url, "existingUrl": url}
@@ -54,20 +56,33 @@ async def listed(asked: Asked) -> Reply:
 
 
 async def put(asked: Asked) -> Reply:
-    """Like S3: the signature covers the content type."""
+    """Like S3: the signature covers the content type, and a body must say how long it is."""
     grant = _grant(asked, "PUT")
     if grant is None or asked.headers.get("content-type") != grant.mimetype:
         return _denied("SignatureDoesNotMatch")
-    asked.world.blobs[grant.key].content = asked.raw
+    if grant.is_expired:
+        return _denied("AccessDenied")
+    if "content-length" not in asked.headers:
+        return _denied("MissingContentLength", 411)
+    if asked.world.backend != "s3" and asked.headers.get("x-ms-blob-type") != "BlockBlob":
+        return _denied("MissingRequiredHeader", 400)
+    if len(asked.raw) > MAX_FILE:
+        return _denied("EntityTooLarge", 400)
+    blob = asked.world.blobs[grant.key]
+    arrived = asked.raw[:-1] if asked.spoiled == "corrupt" else asked.raw
+    if blob.md5 and hashlib.md5(arrived).hexdigest() != blob.md5:
+        return _denied("BadDigest", 400)
+    blob.content = arrived
     return Reply(b"", headers={"Content-Type": "text/plain"})
 
 
 async def get(asked: Asked) -> Reply:
     grant = _grant(asked, "GET")
     blob = asked.world.blobs.get(grant.key) if grant else None
-    if blob is None or blob.content is None:
+    if grant is None or grant.is_expired or blob is None or blob.content is None:
         return _denied("AccessDenied")
-    return Reply(blob.content, headers={"Content-Type": blob.mimetype})
+    content = blob.content[:-1] + b"?" if asked.spoiled == "corrupt" else blob.content
+    return Reply(content, headers={"Content-Type": blob.mimetype})
 
 
 def _grant(asked: Asked, method: str) -> Grant | None:
@@ -75,9 +90,9 @@ def _grant(asked: Asked, method: str) -> Grant | None:
     return grant if grant is not None and grant.method == method else None
 
 
-def _denied(code: str) -> Reply:
+def _denied(code: str, status: int = 403) -> Reply:
     body = f'<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code></Error>'
-    return Reply(body.encode(), 403, {"Content-Type": "application/xml"})
+    return Reply(body.encode(), status, {"Content-Type": "application/xml"})
 
 
 async def mounted(asked: Asked) -> Reply:
@@ -132,6 +147,13 @@ def _held(asked: Asked) -> tuple[str, str]:
 def _root(asked: Asked) -> str:
     session = asked.world.session(asked.path["session_id"])
     return f"mounts/{session.id}/{quote(asked.path['mount_id'], safe='')}/"
+
+
+def of_session(world: World, session: Session) -> dict[str, bytes]:
+    """The files in the mounts of a session, by mount and path."""
+    root = f"mounts/{session.id}/"
+    held = {key.removeprefix(root): blob.content for key, blob in world.blobs.items() if key.startswith(root)}
+    return {name: content for name, content in held.items() if content is not None}
 
 
 def _prefix(asked: Asked) -> str:

@@ -78,20 +78,30 @@ class Incoming:
         return next_event
 
     async def reply(self, reply: Reply) -> None:
+        await self._start(reply)
+        await self.send({"type": "http.response.body", "body": reply.bytes})
+
+    async def reply_half(self, reply: Reply) -> None:
+        """Promise the whole body and send half of it."""
+        await self._start(reply)
+        half = reply.bytes[: len(reply.bytes) // 2]
+        await self.send({"type": "http.response.body", "body": half, "more_body": True})
+
+    async def _start(self, reply: Reply) -> None:
         body = reply.bytes
         headers = {"content-type": "application/json", "content-length": str(len(body))}
         headers |= {name.lower(): value for name, value in reply.headers.items()}
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         await self.send({"type": "http.response.start", "status": reply.status, "headers": pairs})
-        await self.send({"type": "http.response.body", "body": body})
 
 
 async def _body(receive: Receive) -> bytes:
-    body, more = b"", True
+    pieces: list[bytes] = []
+    more = True
     while more:
         event = await receive()
         if event["type"] == "http.disconnect":
             raise Gone
-        body += event.get("body", b"")
+        pieces.append(event.get("body", b""))
         more = event.get("more_body", False)
-    return body
+    return b"".join(pieces)

@@ -35,7 +35,9 @@ async def execute(asked: Asked) -> Reply:
         reply = await meta.call(_desk(asked, session), body["tool_slug"], body.get("arguments") or {})
     else:
         arguments = body.get("arguments") or {}
-        reply = execution.in_session(asked.world, session, body["tool_slug"], arguments, body.get("account"))
+        reply = await execution.in_session(
+            asked.world, session, body["tool_slug"], arguments, body.get("account")
+        )
     return Reply(_completed(reply, asked.api))
 
 
@@ -99,7 +101,7 @@ async def proxy(asked: Asked) -> Reply:
 
 
 def _desk(asked: Asked, session: Session) -> Desk:
-    return Desk(asked.world, session, asked.url, asked.shape, asked.is_empty)
+    return Desk(asked.world, session, asked.url, asked.shape, asked.is_empty, asked.spoiled == "lie")
 
 
 def _completed(reply: dict[str, Any], api: str) -> dict[str, Any]:

@@ -1,15 +1,17 @@
 """The COMPOSIO_* meta tools, as a session offers them over REST and MCP."""
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from . import connecting, execution, forms, pretend, searching
+from . import connecting, execution, files, forms, searching
 from .asked import mistakes
 from .catalogue import VERSION
 from .desk import Desk
 from .refusals import Refusal, invalid, not_found
+from .sandbox import HOME, Sandbox
 from .schemas import (
     Schema,
     boolean,
@@ -121,20 +123,40 @@ async def _schemas(desk: Desk, arguments: dict[str, Any]) -> Done:
 
 
 async def _multi_execute(desk: Desk, arguments: dict[str, Any]) -> Done:
-    results = [_executed(desk, index, item) for index, item in enumerate(arguments["tools"])]
+    results = [await _executed(desk, index, item) for index, item in enumerate(arguments["tools"])]
     good = sum(result["success"] for result in results)
-    return {
+    done = {
         "results": results,
         "total_count": len(results),
         "success_count": good,
         "error_count": len(results) - good,
     }
+    threshold = (desk.session.config.get("workbench") or {}).get("auto_offload_threshold", OFFLOADED)
+    whole = json.dumps(done)
+    if not arguments.get("sync_response_to_workbench") and len(whole) <= threshold:
+        return done
+    return _offloaded(desk, arguments, done, whole)
 
 
-def _executed(desk: Desk, index: int, item: dict[str, Any]) -> dict[str, Any]:
+OFFLOADED = 100_000
+"""From how many characters on a response stays in the workbench, unless the session says otherwise."""
+
+
+def _offloaded(desk: Desk, arguments: dict[str, Any], done: Done, whole: str) -> Done:
+    """The responses are in a file of the workbench, and the reply has only how each ended."""
+    sandbox = _sandbox(desk, arguments)
+    path = f"{HOME}multi_execute_{fresh('r')}.json"
+    sandbox.place(path).write_text(whole)
+    briefly = [{name: one[name] for name in one if name != "response"} for one in done["results"]]
+    return {**done, "results": briefly, "remote_file_info": {"file_path": path}, "session": _again(desk)}
+
+
+async def _executed(desk: Desk, index: int, item: dict[str, Any]) -> dict[str, Any]:
     slug = item["tool_slug"]
     try:
-        reply = execution.in_session(desk.world, desk.session, slug, item["arguments"], item.get("account"))
+        reply = await execution.in_session(
+            desk.world, desk.session, slug, item["arguments"], item.get("account")
+        )
     except Refusal as refusal:
         return {"index": index, "tool_slug": slug, "success": False, "error": refusal.message}
     shown = {"index": index, "tool_slug": slug, "success": reply["successful"]}
@@ -144,19 +166,25 @@ def _executed(desk: Desk, index: int, item: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _workbench(desk: Desk, arguments: dict[str, Any]) -> Done:
-    stdout, error = pretend.python(arguments["code_to_execute"])
-    return {"stdout": stdout, "stderr": error, "results": "", "error": error, "session": _again(desk)}
+    if len(arguments["code_to_execute"]) > desk.world.max_code:
+        raise Refusal(413, f"code_to_execute has more than {desk.world.max_code} characters")
+    sandbox = _sandbox(desk, arguments)
+    sandbox.mount(files.of_session(desk.world, desk.session))
+    done = await sandbox.python(arguments["code_to_execute"])
+    if desk.lies:
+        sandbox.damage()
+    return {**done, "results": "", "session": _again(desk)}
+
+
+def _sandbox(desk: Desk, arguments: dict[str, Any]) -> Sandbox:
+    return desk.world.workbench(desk.session.user_id, arguments.get("session_id") or desk.session.id)
 
 
 async def _bash(desk: Desk, arguments: dict[str, Any]) -> Done:
-    stdout, stderr = pretend.shell(arguments["command"])
-    return {
-        "stdout": stdout,
-        "stderr": stderr,
-        "stdoutLines": stdout.count("\n"),
-        "stderrLines": stderr.count("\n"),
-        "session": _again(desk),
-    }
+    done = await _sandbox(desk, arguments).shell(arguments["command"])
+    del done["error"]
+    lines = {f"{name}Lines": done[name].count("\n") for name in ("stdout", "stderr")}
+    return {**done, **lines, "session": _again(desk)}
 
 
 def _again(desk: Desk) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 import json
 
-from . import execution, searching
+from . import execution, meta, searching
 from .asked import Asked, Operation, Reply
 from .catalogue import VERSION, Tool
+from .desk import Desk
 from .refusals import Refusal, invalid, not_found
 from .schemas import Schema, boolean, choice, closed, either, free, listing, nullable, number, text
+from .world import Session
 
 VERSIONS = ("latest", "00000000_00", VERSION)
 
@@ -40,11 +42,15 @@ async def enumerated(asked: Asked) -> Reply:
 
 async def read(asked: Asked) -> Reply:
     _check_versions(asked)
+    if asked.path["slug"] in DIRECT:
+        return Reply(meta.shown(asked.path["slug"]))
     return Reply(asked.world.catalogue.tool_shown(_tool(asked)))
 
 
 async def execute(asked: Asked) -> Reply:
     world, body = asked.world, asked.body
+    if asked.path["slug"] in DIRECT:
+        return await _workbench(asked)
     tool = execution.find(world, asked.path["slug"])
     if ("arguments" in body) == ("text" in body):
         raise invalid(["body: exactly one of arguments and text is needed"])
@@ -58,7 +64,20 @@ async def execute(asked: Asked) -> Reply:
         raise invalid(["body: user_id or connected_account_id is needed"])
     account = execution.account_for(world, tool, user, wanted)
     user = user or (account.user_id if account else "default")
-    return Reply(execution.execute(world, tool, user, body["arguments"], account))
+    return Reply(await execution.execute(world, tool, user, body["arguments"], account))
+
+
+DIRECT = ("COMPOSIO_REMOTE_WORKBENCH", "COMPOSIO_REMOTE_BASH_TOOL")
+"""The meta tools that are executed without a session as well, as the clients of December 2025 did."""
+
+
+async def _workbench(asked: Asked) -> Reply:
+    user = asked.body.get("user_id") or asked.body.get("entity_id")
+    if not user:
+        raise invalid(["body: user_id is needed"])
+    alone = Session("direct", user, {}, asked.api)
+    desk = Desk(asked.world, alone, asked.url, asked.shape, lies=asked.spoiled == "lie")
+    return Reply(await meta.call(desk, asked.path["slug"], asked.body.get("arguments") or {}))
 
 
 async def inputs(asked: Asked) -> Reply:

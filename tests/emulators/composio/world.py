@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from .catalogue import Catalogue, Toolkit
 from .refusals import Refusal, expired, not_found
+from .sandbox import Sandbox
 
 
 def now() -> str:
@@ -108,6 +109,7 @@ class Grant:
     key: str
     method: str
     mimetype: str
+    is_expired: bool = False
 
 
 class World:
@@ -123,7 +125,16 @@ class World:
         self.mcp_servers: dict[str, dict[str, Any]] = {}
         self.blobs: dict[str, Blob] = {}
         self.grants: dict[str, Grant] = {}
-        self.sandboxes: dict[str, dict[str, bytes]] = {}
+        self.sandboxes: dict[tuple[str, str], Sandbox] = {}
+        """By user and id: a session's, or one that a sandbox was given."""
+        self.stale = 0
+        """How many of the next presigned addresses have expired before they are used."""
+        self.max_code = 7_000_000
+        """Of a cell: five megabytes as base64, and room for the code around it."""
+        self.backend = "s3"
+        """Or `azure_blob_storage`, which wants a header of its own."""
+        self.file_form = "s3url"
+        """How CODEINTERPRETER_GET_FILE_CMD gives a file: as `s3url`, `content`, `uri`, or a `local` path."""
         self.records: dict[str, list[dict[str, Any]]] = {}
         """What tools made, by kind: `emails`, `issues`, `messages`, …"""
         self.executions: list[dict[str, Any]] = []
@@ -197,8 +208,23 @@ class World:
     def address(self, key: str, method: str, mimetype: str = "") -> str:
         """A presigned address for one file and one method."""
         token = secrets.token_hex(16)
-        self.grants[token] = Grant(key, method, mimetype)
+        self.grants[token] = Grant(key, method, mimetype, self.stale > 0)
+        self.stale = max(0, self.stale - 1)
         return f"{self.storage}/store/{quote(key, safe='')}?X-Amz-Signature={token}"
+
+    def sandbox(self, user_id: str, id: str) -> Sandbox:
+        """The sandbox with this id among the user's; made if there is none."""
+        if (user_id, id) not in self.sandboxes:
+            self.sandboxes[user_id, id] = Sandbox(id, user_id)
+        return self.sandboxes[user_id, id]
+
+    def workbench(self, user_id: str, session: str) -> Sandbox:
+        """That of a session: another place than the sandboxes of the code interpreter."""
+        return self.sandbox(user_id, f"workbench:{session}")
+
+    async def close(self) -> None:
+        for sandbox in self.sandboxes.values():
+            await sandbox.close()
 
     def offer(self, name: str, mimetype: str, content: bytes) -> dict[str, str]:
         """A file for the caller to fetch, as a tool's result names it."""

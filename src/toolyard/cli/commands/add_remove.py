@@ -4,6 +4,7 @@ import math
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,25 @@ from msgspec.structs import replace
 from ...config import Config
 from ...config.errors import nearest_or_all
 from ...config.servers import is_table
+from ...upstream.stdio.launch import OWN_PROGRAM
 from ..client.connection import READY, ConnectOptions
 from ..configuration.file import ConfigFile, config_path, edited_file_option, secrets_in
+from ..json_values import as_list
+from ..presets.adding import Addition, RecipeOptions, addition, advise, find_preset, install, read_recipe
+from ..presets.listing import show as show_presets
+from ..presets.recipe import ServerRecipe
 from ..process import stdout_for_data
 from ..ui.arguments import is_utf8
 from ..ui.messages import CommandError, hint, warn
 from ..ui.tables import SECTIONS, counted
 from ..ui.terminal import Terminal
 from . import completion
-from .options import debug_option
+from .options import debug_option, json_option
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 NOTHING_WRITTEN = "nothing was written; --no-check adds it without trying it"
 INSTALL_HINT = "install it, or give its full path"
-FORMS = "toolyard add NAME COMMAND [ARGS...], or NAME URL, or NAME --module MODULE:ATTRIBUTE"
+FORMS = "toolyard add NAME COMMAND [ARGS...], or NAME URL, or NAME --module MODULE:ATTRIBUTE, or PRESET"
 
 
 class AddCommand(click.Command):
@@ -40,8 +46,18 @@ class AddCommand(click.Command):
 
 
 @click.command("add", cls=AddCommand, short_help="Add a server to the configuration.")
-@click.argument("name")
+@click.argument("name", required=False, shell_complete=completion.presets)
 @click.argument("words", nargs=-1, metavar="[COMMAND [ARGS]... | URL]")
+@click.option("--list", "listed", is_flag=True, help="Show the presets, with all of the words in them.")
+@click.option("--from", "source", metavar="FILE|URL", help="A server.json, as the MCP registry has them.")
+@click.option(
+    "--via",
+    metavar="WAY",
+    help="With --from: remote, package, or one of its URLs or packages. Default: the URL if it has one.",
+)
+@click.option("--as", "called", metavar="NAME", help="The name in the configuration, for a preset or --from.")
+@click.option("--version", metavar="V", help="Another version of a preset's package.")
+@click.option("--save-secrets", is_flag=True, help="Write secrets that you type into the file.")
 @click.option("--module", metavar="M", help="A module to run in process: a TARGET as for `serve`.")
 @click.option(
     "-o",
@@ -49,7 +65,7 @@ class AddCommand(click.Command):
     "options",
     multiple=True,
     metavar="K=V",
-    help="A setting of the module, as for `run`; may be repeated.",
+    help="A setting of the module or preset; may be repeated.",
 )
 @click.option(
     "--env",
@@ -69,10 +85,17 @@ class AddCommand(click.Command):
 @edited_file_option
 @click.option("--force", is_flag=True, help="Replace a server of the same name.")
 @click.option("--no-check", is_flag=True, help="Do not try the server first.")
+@json_option
 @debug_option
 def add(
-    name: str,
+    name: str | None,
     words: tuple[str, ...],
+    listed: bool,
+    source: str | None,
+    via: str | None,
+    called: str | None,
+    version: str | None,
+    save_secrets: bool,
     module: str | None,
     options: tuple[str, ...],
     variables: tuple[str, ...],
@@ -83,32 +106,76 @@ def add(
     config: Path | None,
     force: bool,
     no_check: bool,
+    as_json: bool,
     debug: bool,
 ) -> None:
-    """Add the server NAME: a COMMAND to start, a URL, or a --module.
+    """Add the server NAME: a COMMAND to start, a URL, a --module, or without these a preset.
+
+    `toolyard add --list` shows the presets, which are started from environments of their own; what one needs
+    is asked for, or given by --env and --option. --from adds what a server.json describes.
 
     The server is started or connected to first; if that fails, nothing is written. Options of the command
     go after `--`: toolyard add git -- uvx mcp-server-git --repository . Variables such as '${TOKEN}' are
     replaced when the file is read.
     """
-    _check_text((name, *words, *options, *variables, *headers, module or "", cwd or "", description or ""))
+    given = (name or "", *words, *options, *variables, *headers)
+    _check_text(
+        (*given, module or "", cwd or "", description or "", called or "", source or "", version or "")
+    )
+    if listed:
+        show_presets((*([name] if name else []), *words), as_json)
+        return
+    if as_json:
+        raise CommandError("--json without --list", "toolyard add --list --json")
+    recipe = _recipe(name, words, module, source, via)
+    if recipe is None and (called or version or save_secrets or via):
+        raise CommandError("--as, --version, --save-secrets and --via are for presets and --from")
     file = ConfigFile(config_path(config))
-    fields: dict[str, Any] = _where(words, module, file.path.parent)
-    fields |= {"options": _settings(options, module, file.path.parent)} if options else {}
-    fields |= {"env": _pairs(variables, "=", "--env", "K=V")} if variables else {}
+    added: Addition | None = None
+    fields: dict[str, Any]
+    if recipe is None:
+        name = name or ""
+        fields = _where(words, module, file.path.parent)
+        fields |= {"options": _settings(options, module, file.path.parent)} if options else {}
+        fields |= {"env": _pairs(variables, "=", "--env", "K=V")} if variables else {}
+    else:
+        name = called or recipe.name
+        _refuse_taken(name, file, force)
+        wanted = RecipeOptions(options, variables, version or "", save_secrets, later=no_check)
+        added = addition(recipe, wanted, file.is_foreign)
+        fields = added.fields
+        os.environ.update(added.typed)  # for the first try, in this process only
     fields |= {"cwd": _from_here(cwd, file.path.parent)} if cwd else {}
-    fields |= {"headers": _pairs(headers, ":", "--header", "'NAME: VALUE'")} if headers else {}
+    if headers:
+        fields["headers"] = {**fields.get("headers", {}), **_pairs(headers, ":", "--header", "'NAME: VALUE'")}
     fields |= {"transport": transport} if transport else {}
     fields |= {"description": description} if description else {}
     _refuse_taken(name, file, force)
     replaced = name in file.servers
     file.set_server(name, file.adapt_fields(fields))
     checked = file.check()
+    if added is not None and not no_check:
+        install(added.recipe)
     found = "" if no_check else _try_server(name, fields, checked, debug)
     file.save()
     done = f"replaced {name!r} in" if replaced else f"added {name!r} to"
     click.echo(f"{done} {file.label}{found}")
+    if added is not None:
+        advise(added)
     _advise(name, fields, checked, file)
+
+
+def _recipe(
+    name: str | None, words: tuple[str, ...], module: str | None, source: str | None, via: str | None
+) -> ServerRecipe | None:
+    """The recipe of a preset or a server.json; None if the words say it all."""
+    if source is not None:
+        if words or module:
+            raise CommandError("--from and a command, URL or --module at once", "give one of them")
+        return read_recipe(source, via or "", name or "")
+    if name is None:
+        raise CommandError("no name", FORMS, "toolyard add --list shows the presets")
+    return None if words or module or not name else find_preset(name, FORMS)
 
 
 def _try_server(name: str, fields: dict[str, Any], config: Config, debug: bool) -> str:
@@ -142,7 +209,8 @@ def _check_program(fields: dict[str, Any]) -> None:
 def _missing_program(fields: dict[str, Any]) -> str:
     """The command, if it is not installed."""
     program = fields.get("command", "")
-    is_missing = program and "${" not in program and shutil.which(os.path.expanduser(program)) is None
+    is_known = program == OWN_PROGRAM or "${" in program
+    is_missing = program and not is_known and shutil.which(os.path.expanduser(program)) is None
     return program if is_missing else ""
 
 
@@ -231,6 +299,7 @@ def remove(name: str, config: Path | None, debug: bool) -> None:
     if name not in file.servers:
         raise _unknown_server(name, file)
     loaded = file.is_loadable()
+    package = _package(file.tables[file.servers[name]][name])
     file.remove_server(name)
     if loaded:
         file.check()
@@ -238,6 +307,15 @@ def remove(name: str, config: Path | None, debug: bool) -> None:
     click.echo(f"removed {name!r} from {file.label}")
     if not loaded:
         warn(f"{file.label} could not be loaded before the change", f"toolyard list --config {file.label}")
+    if package:
+        hint(f"its environment stays in the cache: `toolyard envs remove {package}` removes it")
+
+
+def _package(fields: Mapping[str, Any]) -> str:
+    """The package of a server that is started from an environment of ours."""
+    args = [str(word) for word in as_list(fields.get("args"))]
+    at = args.index("envs") if "envs" in args else len(args)
+    return next((word for word in args[at:] if word.startswith(("npm:", "pypi:"))), "")
 
 
 def _unknown_server(name: str, file: ConfigFile) -> CommandError:

@@ -80,6 +80,13 @@ def bundled(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     return [CompletionItem(name, help=about) for name, about in found]
 
 
+def presets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from ..presets.catalogue import catalogue
+
+    found = [(name, one) for name, one in catalogue().items() if name.startswith(incomplete)]
+    return [CompletionItem(name, help=one.recipe.about.en) for name, one in found]
+
+
 def _config(ctx: click.Context) -> "Config | None":
     given = ctx.params.get("config")
     try:

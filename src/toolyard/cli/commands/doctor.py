@@ -241,6 +241,7 @@ def _scheme(url: str) -> str:
 def _programs(config: "Config") -> Iterator[CheckResult]:
     """The programs that servers start, each once."""
     from ...config import Stdio
+    from ...upstream.stdio.launch import OWN_PROGRAM
 
     users: dict[tuple[str, str], list[str]] = {}
     for server in config.servers:
@@ -250,6 +251,8 @@ def _programs(config: "Config") -> Iterator[CheckResult]:
     for (program, path), names in users.items():
         by, title = ", ".join(names), f"program {os.path.basename(program)}"
         place = shutil.which(program, path=path)
+        if place is None and program == OWN_PROGRAM:
+            place = sys.executable
         if place is None:
             yield CheckResult(title, "fail", f"not on PATH, for {by}", _installation(program))
         elif os.path.basename(program) in ("npx", "npm", "node"):
@@ -302,7 +305,7 @@ def _browser(config: "Config") -> Iterator[CheckResult]:
         where = server.where
         if not isinstance(where, InProcess) or where.module != "toolyard.servers.browser":
             continue
-        from ...servers.browser.pool import find_on_path
+        from ...chromium import find_on_path
 
         given = str(where.options.get("chromium") or os.environ.get("TOOLYARD_BROWSER_CHROMIUM", ""))
         place = (shutil.which(given) if given else find_on_path()) or (

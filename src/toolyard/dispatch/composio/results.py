@@ -5,9 +5,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from ...composio import ExecutedTool, executed
 from ...kit.calls.content import error_result
-from ...upstream.composio import replies
-from ...upstream.composio.api import ExecutedTool
 from ...upstream.composio.rest import MASK, MIN_SECRET
 from ...wire.errors import McpError
 from ...wire.messages import encode
@@ -82,7 +81,7 @@ def _read_envelope(blocks: list[_Content]) -> ExecutedTool | None:
     body = blocks[0].text.encode()
     if not _ENVELOPE.issubset(msgspec.json.decode(body, type=dict[str, Raw])):
         return None
-    return replies.executed(body)
+    return executed(body)
 
 
 def _texts(done: ExecutedTool) -> list[str]:

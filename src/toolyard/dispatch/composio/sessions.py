@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from ...composio import UserIds
 from ...config import Composio
 from ...sessions.leases import Lease, Leases, NewSession
 from ...upstream.base import Upstream
-from ...upstream.composio import ComposioClient, ComposioSession, UserIds, is_session_expired
+from ...upstream.composio import ComposioClient, ComposioSession, is_session_expired
 from ...upstream.connection import GATEWAY_CALLER
 from ...upstream.errors import NotReachedError, UpstreamError, UpstreamRefusedError
 from ...wire.call import Call, thread_of

@@ -13,7 +13,8 @@ from msgspec import Raw
 
 from ...catalogue.catalogue import Catalogue, ServerCatalogue, conversation_of
 from ...catalogue.items import MAX_NAME, TOOLS, UnusableItemError, UpstreamItem, read_item
-from ...upstream.composio import AppAccount, ToolRecord, replies
+from ...composio import members
+from ...upstream.composio import AppAccount, ToolRecord
 from ...wire.call import Call
 from ...wire.messages import encode
 from ..remote import RemoteTool
@@ -22,6 +23,7 @@ Admits = Callable[[str], bool]
 
 META_PREFIX = "COMPOSIO_"
 SEARCH_TOOLS = ("COMPOSIO_SEARCH_TOOLS", "COMPOSIO_GET_TOOL_SCHEMAS")
+MULTI_EXECUTE, SYNC = "COMPOSIO_MULTI_EXECUTE_TOOL", "sync_response_to_workbench"
 _JSON = ("{", "[", '"')
 """The first characters of a text that may be JSON, in which tool names may be escaped."""
 MAX_DEPTH = 128
@@ -49,6 +51,16 @@ def slugs_in(arguments: Any, depth: int = 0) -> Iterator[str]:
             yield from slugs_in(value, depth + 1)
     elif isinstance(arguments, str) and arguments.lstrip()[:1] in _JSON:
         yield from slugs_in(_decode(arguments), depth + 1)
+
+
+def kept_local(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call without the wish to leave its results in Composio's workbench.
+
+    The session itself leaves those there that are larger than `LOCAL_BYTES`.
+    """
+    if name.upper() != MULTI_EXECUTE or not arguments.get(SYNC):
+        return arguments
+    return {**arguments, SYNC: False}
 
 
 def _decode(text: str) -> Any:
@@ -181,9 +193,9 @@ def _title(slug: str, toolkit: str) -> str:
 
 def _data_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return the schema of `data`: results come without the envelope."""
-    properties = replies.members((schema or {}).get("properties"))
+    properties = members((schema or {}).get("properties"))
     if "successful" in properties and "data" in properties:
-        return replies.members(properties["data"]) or None
+        return members(properties["data"]) or None
     return schema
 
 

@@ -10,12 +10,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Raw
+from msgspec.structs import replace
 
+from ...composio import ExecutedTool
 from ...config import Composio, ServerConfig
 from ...search.documents import ToolQuery
 from ...sessions.leases import Lease
 from ...upstream.base import Forward, Outcome, Upstream
-from ...upstream.composio import ComposioClient, ComposioRefusedError, ExecutedTool
+from ...upstream.composio import ComposioClient, ComposioRefusedError
 from ...upstream.composio.api import ComposioQuery, Toolkit, ToolRecord
 from ...upstream.connection import GATEWAY_CALLER, UpstreamInfo
 from ...upstream.errors import (
@@ -38,7 +40,7 @@ from ..remote import AppConnection, RemoteAnswer, RemoteTool
 from .apps import AppAccounts, ToolkitSearch
 from .results import KeyRedactor, data_of, failed_result, result_of, unwrap, with_data
 from .sessions import CallSession, ComposioSessions
-from .tools import META_PREFIX, SEARCH_TOOLS, SessionTools, may_use, slugs_in, without_denied
+from .tools import META_PREFIX, SEARCH_TOOLS, SessionTools, kept_local, may_use, slugs_in, without_denied
 
 T = TypeVar("T")
 
@@ -136,8 +138,11 @@ class ComposioUpstream(Upstream):
         if name.upper().startswith(META_PREFIX) and (unknown := self._denied(forward, arguments)):
             modern = forward.call.caller.era == "modern"
             return _outcome(failed_result(f"Unknown tool: {unknown}; nothing was executed", modern))
+        local = kept_local(name, arguments)
         if not self._tools.is_listed(name):
-            return await self._execute(forward.call, name, arguments)
+            return await self._execute(forward.call, name, local)
+        if local is not arguments:
+            forward = replace(forward, params={**params, "arguments": Raw(encode(local))})
         return await self._call_listed(forward, name)
 
     def _denied(self, forward: Forward, arguments: dict[str, Any]) -> str:

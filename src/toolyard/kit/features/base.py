@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar
 from msgspec import Raw
 
 from ...edge.runner import in_thread
-from ...wire.call import Call
+from ...wire.call import Call, Caller
 from ...wire.errors import INTERNAL_ERROR, InternalError, InvalidParams, McpError, MethodNotFound
 from ...wire.messages import decode_params
 from ...wire.seal import Sealer
@@ -56,6 +56,10 @@ class FeatureHost(Protocol):
     sealer: Sealer
     hub: EventHub
     tasks: TaskRegistry
+
+    def subscribed(self, uri: str, caller: Caller) -> None:
+        """A caller wants to hear of changes of a resource."""
+        ...
 
 
 H = TypeVar("H", bound=FeatureHost)

@@ -239,6 +239,7 @@ class ResourceFeature(Feature[ResourceHost]):
             if len(subscriptions) > self._host.max_subscriptions:
                 raise InvalidParams(f"A session may subscribe to {self._host.max_subscriptions} resources")
             call.session.subscriptions.add(uri)
+            self._host.subscribed(uri, call.caller)
         return Result()
 
     async def _unsubscribe(self, call: Call) -> Result:

@@ -30,6 +30,8 @@ class SubscriptionFeature(Feature[FeatureHost]):
         session = call.session
 
         def wants(event: ChangeEvent) -> bool:
+            if not event.is_for(call.caller):
+                return False
             if event.method == RESOURCE_UPDATED:
                 return session is not None and event.about in session.subscriptions
             return event.method != TASK_CHANGED
@@ -51,10 +53,13 @@ class SubscriptionFeature(Feature[FeatureHost]):
         }
 
         def wants(event: ChangeEvent) -> bool:
-            return lists.get(event.method, False) or event.about in about.get(event.method, ())
+            is_wanted = lists.get(event.method, False) or event.about in about.get(event.method, ())
+            return is_wanted and event.is_for(call.caller)
 
         mark = {SUBSCRIPTION_KEY: call.id}
         with self._host.hub.listener(wants) as events:
+            for uri in about[RESOURCE_UPDATED]:
+                self._host.subscribed(uri, call.caller)
             acknowledged = {"notifications": agreed, "_meta": mark}
             await call.channel.notify("notifications/subscriptions/acknowledged", acknowledged)
             for id in about[TASK_CHANGED]:

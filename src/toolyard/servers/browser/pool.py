@@ -7,110 +7,20 @@ last.
 import asyncio
 import contextlib
 import logging
-import os
-import shutil
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...egress import AddressRules, EgressProxy
+from ...chromium import CONNECTION_BYTES, Chromium, ChromiumError, GuardedContext
+from ...egress import AddressRules
 from ...kit import Context, ToolError
 from .session import BrowserSession
 from .settings import Settings
 from .storage import BrowserOwner, DownloadFolder, StateVault, StorageState
 from .texts import BrowserTexts
 
-if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Playwright
-
 logger = logging.getLogger("toolyard.servers.browser")
-
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-DEAD_PROXY = "http://127.0.0.1:9"
-"""The proxy of requests outside any context: the discard port, where nothing listens."""
-CLOSE_SECONDS = 10.0
-FLAGS = [
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-    # WebRTC would bypass the proxy with UDP.
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-]
-
-
-class BrowserProcess:
-    def __init__(self, settings: Settings, texts: BrowserTexts) -> None:
-        self._settings = settings
-        self._texts = texts
-        self._playwright: Playwright | None = None
-        self._browser: Browser | None = None
-        self._starting = asyncio.Lock()
-
-    @property
-    def is_running(self) -> bool:
-        return self._browser is not None and self._browser.is_connected()
-
-    async def browser(self) -> "Browser":
-        async with self._starting:
-            if self._browser is None or not self._browser.is_connected():
-                await self._end()
-                self._browser = await self._start()
-            return self._browser
-
-    async def close(self) -> None:
-        async with self._starting:
-            await self._end()
-
-    async def _start(self) -> "Browser":
-        from playwright.async_api import Error, async_playwright  # 250 ms
-
-        self._playwright = await async_playwright().start()
-        program = self._settings.chromium or find_on_path()
-        if not program and not _exists(self._playwright.chromium.executable_path):
-            await self._end()
-            raise ToolError(self._texts.no_chromium)
-        try:
-            return await self._playwright.chromium.launch(
-                executable_path=program,
-                args=FLAGS,
-                chromium_sandbox=self._settings.sandbox and os.geteuid() != 0,
-                proxy={"server": DEAD_PROXY, "bypass": "<-loopback>"},
-                # Our server closes it after the cookies are saved.
-                handle_sigint=False,
-                handle_sigterm=False,
-                handle_sighup=False,
-            )
-        except Error as error:
-            await self._end()
-            raise ToolError(self._texts.not_started.format(error.message.strip().splitlines()[0])) from None
-
-    async def _end(self) -> None:
-        browser, playwright = self._browser, self._playwright
-        self._browser = self._playwright = None
-        if browser is not None:
-            from playwright.async_api import Error
-
-            with contextlib.suppress(Error, TimeoutError):  # it may have ended already
-                async with asyncio.timeout(CLOSE_SECONDS):
-                    await browser.close()
-        if playwright is not None:
-            # Ends all processes of the driver.
-            await playwright.stop()
-
-
-def _exists(path: str) -> bool:
-    return os.path.exists(path)
-
-
-def find_on_path() -> str | None:
-    return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
-
-
-CONNECTION_BYTES = 256 * 1024 * 1024
-"""The limit of one connection is at least this; it ends endless responses."""
 
 
 class BrowserPool:
@@ -118,7 +28,7 @@ class BrowserPool:
         self._settings = settings
         self._rules = rules
         self._texts = texts
-        self._engine = BrowserProcess(settings, texts)
+        self._engine = Chromium(settings.chromium, settings.sandbox)
         self._vault = StateVault(settings.state_folder, settings.key)
         self.downloads = DownloadFolder(settings.downloads_folder)
         self._open: dict[tuple[BrowserOwner, str], BrowserSession] = {}
@@ -196,32 +106,31 @@ class BrowserPool:
             return session
 
     async def _open_session(self, owner: BrowserOwner) -> BrowserSession:
-        browser = await self._engine.browser()
         memory = self._vault.load(owner)
-        proxy = EgressProxy(self._rules, max(CONNECTION_BYTES, self._settings.download_bytes * 2))
-        address = await proxy.open()
         try:
-            context = await self._context(browser, address, memory)
-        except BaseException:
-            await proxy.close()
-            raise
-        return BrowserSession(owner, context, proxy, memory, self._settings, self._texts)
+            guarded = await self._context(memory)
+        except ChromiumError as error:
+            texts = self._texts
+            text = texts.no_chromium if error.code == "missing" else texts.not_started.format(error.detail)
+            raise ToolError(text) from None
+        guarded.context.set_default_timeout(self._settings.action_timeout * 1000)
+        return BrowserSession(owner, guarded.context, guarded.proxy, memory, self._settings, self._texts)
 
-    async def _context(self, browser: "Browser", address: str, memory: StorageState) -> "BrowserContext":
-        from playwright.async_api import Error
-
+    async def _context(self, memory: StorageState) -> GuardedContext:
+        settings = self._settings
         options: dict[str, Any] = {
-            "proxy": {"server": address, "bypass": "<-loopback>"},
-            "viewport": {"width": self._settings.width, "height": self._settings.height},
+            "max_bytes": max(CONNECTION_BYTES, settings.download_bytes * 2),
+            "viewport": {"width": settings.width, "height": settings.height},
             "accept_downloads": True,
         }
+        await self._engine.browser()
+        from playwright.async_api import Error
+
         try:
-            context = await browser.new_context(storage_state=memory, **options)  # pyright: ignore[reportArgumentType] (its own shape)
+            return await self._engine.context(self._rules, storage_state=memory, **options)
         except Error:
             logger.warning("the browser rejected the saved cookies; starting without them")
-            context = await browser.new_context(**options)
-        context.set_default_timeout(self._settings.action_timeout * 1000)
-        return context
+            return await self._engine.context(self._rules, **options)
 
     async def _make_room(self) -> None:
         for key in [key for key, session in self._open.items() if session.is_over]:

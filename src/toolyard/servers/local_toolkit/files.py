@@ -320,4 +320,5 @@ def add_file_tools(server: Server, workspaces: Workspaces, settings: Settings) -
             destructive=not read_only,  # an existing file is replaced
             idempotent=True,
             open_world=False,
+            bounded=read_only,
         )

@@ -3,9 +3,13 @@
 from ..._version import __version__
 from ...kit import Server
 from ...workspace import Workspaces
+from .crawling import add_crawling_tools
 from .files import add_file_tools
+from .research import add_research_tools
+from .resources import add_file_resources
 from .settings import Settings
 from .texts import message
+from .workbench import add_workbench_tools
 
 
 def build(settings: Settings) -> Server:
@@ -21,4 +25,8 @@ def build(settings: Settings) -> Server:
     )
     workspaces = Workspaces(settings.workspace, shared=settings.shared, limits=settings.limits)
     add_file_tools(server, workspaces, settings)
+    add_research_tools(server, workspaces, settings)
+    add_crawling_tools(server, workspaces, settings)
+    add_file_resources(server, workspaces, settings)
+    add_workbench_tools(server, workspaces, settings)
     return server

@@ -10,10 +10,8 @@ from .api import (
     ComposioClient,
     ComposioRefusedError,
     ComposioSession,
-    ExecutedTool,
     Toolkit,
     ToolRecord,
-    UserIds,
     is_session_expired,
 )
 from .labs import LabsClient
@@ -26,12 +24,10 @@ __all__ = [
     "ComposioClient",
     "ComposioRefusedError",
     "ComposioSession",
-    "ExecutedTool",
     "JsonApi",
     "LabsClient",
     "ToolRecord",
     "ToolRouterClient",
     "Toolkit",
-    "UserIds",
     "is_session_expired",
 ]

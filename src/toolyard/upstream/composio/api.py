@@ -4,13 +4,12 @@ UpstreamRefusedError     in `upstream.errors`
 └── ComposioRefusedError an HTTP error with the API's body: `detail` is its message, `hint` its suggestion
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any, Protocol
-from urllib.parse import quote
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
+from ...composio import ExecutedTool
 from ...wire.errors import McpError
 from ..errors import (
     HttpRpcError,
@@ -90,13 +89,6 @@ class Toolkit(Struct, frozen=True):
     connected: bool | None = None
 
 
-class ExecutedTool(Struct, frozen=True):
-    """The result of one execution. `failure` is None if it succeeded."""
-
-    data: Raw = Raw(b"null")
-    failure: str | None = None
-
-
 class ComposioClient(Protocol):
     @property
     def needs_session(self) -> bool:
@@ -168,32 +160,3 @@ def is_session_expired(error: McpError) -> bool:
     if isinstance(error, HttpRpcError) and error.status in (401, 410):
         return True
     return is_refusal(error.message)
-
-
-_NAMES = re.compile(r"\{(user|tenant|agent|thread)\}")
-_SEPARATOR = re.compile(r"[^A-Za-z0-9%]")
-_UNSAFE = re.compile(r"[-._~]")
-
-
-class UserIds:
-    """Composio's user ids, from a template with {user}, {tenant}, {agent} and {thread}."""
-
-    def __init__(self, template: str) -> None:
-        pieces = _NAMES.split(template)
-        self._texts = pieces[::2]
-        self._names = pieces[1::2]
-        for number in range(1, len(self._names)):
-            if not _SEPARATOR.search(self._texts[number]):
-                self._texts[number] += "."
-
-    def of(self, user: str, tenant: str, agent: str, thread: str) -> str:
-        given = {"user": user, "tenant": tenant, "agent": agent, "thread": thread}
-        values = [given[name] for name in self._names]
-        if len(values) > 1:  # `a-b` and `c` must not give the same id as `a` and `b-c`
-            values = [_escaped(value) for value in values]
-        filled = [text + value for text, value in zip(self._texts, [*values, ""], strict=True)]
-        return "".join(filled) or "default"
-
-
-def _escaped(value: str) -> str:
-    return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", quote(value, safe=""))

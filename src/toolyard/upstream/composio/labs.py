@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from ...composio import ExecutedTool, executed, members, path, text
 from ..errors import InvalidReplyError
 from . import replies
 from .api import (
@@ -19,10 +20,9 @@ from .api import (
     ComposioQuery,
     ComposioRefusedError,
     ComposioSession,
-    ExecutedTool,
     ToolRecord,
 )
-from .rest import JsonApi, ListsClient, gather, path, rank_by_words
+from .rest import JsonApi, ListsClient, gather, rank_by_words
 
 ROOT = "/api/v3/labs/tool_router"
 HEADER = "x-composio-session-id"
@@ -83,7 +83,7 @@ class LabsClient(ListsClient):
         body = {"user_id": user, "arguments": arguments}
         reply = await self._rest.post(f"/api/v3/tools/execute{path(slug)}", body, _header(session))
         try:
-            return replies.executed(reply)
+            return executed(reply)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._rest.invalid_reply(error) from None
 
@@ -98,8 +98,8 @@ class LabsClient(ListsClient):
         rows = await self.pages("/api/v3/connected_accounts", query, 200)
         found: dict[str, AppAccount] = {}
         for row in rows:
-            slug = replies.text(replies.members(row.get("toolkit")).get("slug"))
-            one = AppAccount(slug, replies.status_of(row.get("status")), replies.text(row.get("id")))
+            slug = text(members(row.get("toolkit")).get("slug"))
+            one = AppAccount(slug, replies.status_of(row.get("status")), text(row.get("id")))
             if slug not in found or one.status == "active":
                 found[slug] = one
         wanted = toolkits or [slug for slug, one in found.items() if one.status == "active"]
@@ -127,18 +127,18 @@ class LabsClient(ListsClient):
         if fields:
             body["connection_data"] = fields
         reply = await self.post("/api/v3/connected_accounts/link", body)
-        id = replies.text(reply.get("connected_account_id"))
-        return AppAccount(toolkit, "initiated", id, replies.text(reply.get("redirect_url")))
+        id = text(reply.get("connected_account_id"))
+        return AppAccount(toolkit, "initiated", id, text(reply.get("redirect_url")))
 
     async def _auth_config(self, toolkit: str) -> str:
         """Return the id of the app's auth config: that of the project, or a new one managed by Composio."""
         rows = await self.pages("/api/v3/auth_configs", {"toolkit_slug": toolkit, "limit": "20"}, 20)
         for row in rows:
-            if row.get("status", "ENABLED") == "ENABLED" and (id := replies.text(row.get("id"))):
+            if row.get("status", "ENABLED") == "ENABLED" and (id := text(row.get("id"))):
                 return id
         wanted = {"toolkit": {"slug": toolkit}, "auth_config": {"type": "use_composio_managed_auth"}}
         made = await self.post("/api/v3/auth_configs", wanted)
-        return replies.text(replies.members(made.get("auth_config")).get("id"))
+        return text(members(made.get("auth_config")).get("id"))
 
 
 def _query(query: ComposioQuery) -> dict[str, str]:

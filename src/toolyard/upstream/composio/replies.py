@@ -4,18 +4,15 @@ A search has two known forms. The later one has `primary_tool_slugs` and `has_ac
 one is wrapped in `data` and has `main_tool_slugs` and `active_connection`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
-import msgspec
-from msgspec import Raw, Struct
-
+from ...composio import items, members, text
 from .api import (
     AppAccount,
     ComposioAnswer,
     ComposioSession,
-    ExecutedTool,
     Toolkit,
     ToolRecord,
 )
@@ -30,20 +27,6 @@ _STATUSES = {
     "inactive": "failed",
 }
 _MCP_URLS = ("chat_session_mcp_url", "tool_router_instance_mcp_url")
-_UNKNOWN = "it failed without a reason"
-
-
-def members(value: Any) -> dict[str, Any]:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
-
-
-def items(value: Any) -> list[Any]:
-    return cast(list[Any], value) if isinstance(value, list) else []
-
-
-def text(*values: Any) -> str:
-    """Return the first of these that is a text and not empty."""
-    return next((value for value in values if isinstance(value, str) and value), "")
 
 
 def texts(value: Any) -> tuple[str, ...]:
@@ -214,28 +197,3 @@ def managed(toolkit: str, found: dict[str, Any]) -> AppAccount:
 
 def _parameter(value: Any) -> str:
     return text(value) or text(members(value).get("name"))
-
-
-# Execution
-
-
-class _Envelope(Struct):
-    data: Raw = Raw(b"null")
-    error: Any = None
-    successful: Any = None
-    result_type: Any = None
-    input_requests: Any = None
-
-
-def executed(body: bytes | Raw) -> ExecutedTool:
-    """Read `{data, error, successful}`; msgspec.DecodeError if it has another form."""
-    found = msgspec.json.decode(body, type=_Envelope)
-    if found.result_type == "input_required":
-        return ExecutedTool(found.data, f"it needs more input: {'; '.join(_inputs(found.input_requests))}")
-    failed = found.successful is False or found.result_type == "failed" or bool(found.error)
-    message = text(found.error, members(found.error).get("message"))
-    return ExecutedTool(found.data, (message or _UNKNOWN) if failed else None)
-
-
-def _inputs(requests: Any) -> Iterable[str]:
-    return [text(members(one).get("message")) or name for name, one in members(requests).items()]

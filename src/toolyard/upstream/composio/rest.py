@@ -8,11 +8,11 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
-from msgspec import Struct
 
+from ...composio import MAX_DETAIL, NOT_FOUND, VERSIONS, path, read_error
 from ...wire.text import clean
 from ..errors import (
     ConnectionLostError,
@@ -27,25 +27,8 @@ from . import replies
 from .api import ComposioRefusedError, Toolkit, ToolRecord
 
 MAX_REPLY = 64 * 1024 * 1024
-MAX_DETAIL = 1000
 MIN_SECRET = 6
-KEY_HEADER = "x-api-key"
 MASK = "***"
-
-
-class _ErrorDetail(Struct):
-    message: str = ""
-    suggested_fix: str = ""
-
-
-class _ErrorBody(Struct):
-    error: _ErrorDetail | str = ""
-    message: str = ""
-
-
-def path(*parts: str) -> str:
-    """Join parts of any characters into a path; each stays one part."""
-    return "".join("/" + quote(part, safe="") for part in parts)
 
 
 class JsonApi:
@@ -111,13 +94,8 @@ class JsonApi:
 
     def _read_error(self, body: bytes) -> tuple[str, str]:
         """Return the message of an error and its suggested fix."""
-        try:
-            found = msgspec.json.decode(body, type=_ErrorBody)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return "", ""
-        if isinstance(found.error, str):
-            return self.redact(found.error or found.message), ""
-        return self.redact(found.error.message), self.redact(found.error.suggested_fix)
+        message, fix = read_error(body)
+        return self.redact(message), self.redact(fix)
 
     def redact(self, text: str) -> str:
         """Mask the secrets in a text: some APIs repeat the key that they reject."""
@@ -131,8 +109,6 @@ class JsonApi:
 
 T = TypeVar("T")
 
-VERSIONS = ("v3.1", "v3")
-NOT_FOUND = (404, 405, 410)
 MAX_PAGES = 20
 SLUGS_AT_ONCE = 50
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ...composio import LOCAL_BYTES, NOT_FOUND, VERSIONS, ExecutedTool, executed, members, path, text
 from ..errors import InvalidReplyError
 from . import replies
 from .api import (
@@ -13,9 +14,8 @@ from .api import (
     ComposioQuery,
     ComposioRefusedError,
     ComposioSession,
-    ExecutedTool,
 )
-from .rest import NOT_FOUND, VERSIONS, JsonApi, ListsClient, path
+from .rest import JsonApi, ListsClient
 
 MAX_USE_CASE, MAX_KNOWN_FIELDS = 1024, 500
 PAGE = 50
@@ -34,7 +34,11 @@ class ToolRouterClient(ListsClient):
     # Sessions
 
     async def begin(self, user: str) -> ComposioSession:
-        body: dict[str, Any] = {"user_id": user}
+        body: dict[str, Any] = {
+            "user_id": user,
+            # Local first: only what is larger stays in the workbench.
+            "workbench": {"auto_offload_threshold": LOCAL_BYTES},
+        }
         if self._toolkits:
             body["toolkits"] = {"enable": list(self._toolkits)}
         if self._callback_url:
@@ -89,7 +93,7 @@ class ToolRouterClient(ListsClient):
 
     def _executed(self, body: bytes) -> ExecutedTool:
         try:
-            return replies.executed(body)
+            return executed(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._rest.invalid_reply(error) from None
 
@@ -129,15 +133,15 @@ class ToolRouterClient(ListsClient):
                 raise
             # It needs more than a link; the meta tool says what.
             return await self._manage(session, toolkit, {})
-        url = replies.text(reply.get("redirect_url"))
-        return AppAccount(toolkit, "initiated", replies.text(reply.get("connected_account_id")), url)
+        url = text(reply.get("redirect_url"))
+        return AppAccount(toolkit, "initiated", text(reply.get("connected_account_id")), url)
 
     async def _manage(self, session: ComposioSession, toolkit: str, more: dict[str, Any]) -> AppAccount:
         reply = await self._meta(session, MANAGE, {"toolkits": [toolkit], **more})
-        results = replies.members(reply.get("results"))
-        found = replies.managed(toolkit, replies.members(results.get(toolkit)))
+        results = members(reply.get("results"))
+        found = replies.managed(toolkit, members(results.get(toolkit)))
         if found.status == "none":
-            return AppAccount(toolkit, "failed", message=replies.text(reply.get("message")))
+            return AppAccount(toolkit, "failed", message=text(reply.get("message")))
         return found
 
 

@@ -53,7 +53,10 @@ _RUNNERS: dict[str, tuple[str, ...]] = {
     "go": ("run", "install"),
     "cargo": ("run", "install"),
     "dotnet": ("run", "tool"),
+    "toolyard": ("envs",),
 }
+_COMMANDS = ("exec", "x", "dlx", "run", "tool", "envs", "-c")
+"""Words before the package in a command line."""
 _WORDS = re.compile(r"[^\s;&|()'\"=]+")
 _ENDING = re.compile(r"\.(cmd|exe|bat|ps1)$")
 
@@ -216,7 +219,7 @@ def _up_to_package(args: Iterable[str]) -> list[str]:
     found: list[str] = []
     for word in args:
         found.append(word)
-        if not word.startswith("-") and word not in ("exec", "x", "dlx", "run", "tool", "-c"):
+        if not word.startswith("-") and word not in _COMMANDS:
             break
     return found
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -22,6 +23,8 @@ _NAMES = """
 PASSED_ON = frozenset(_NAMES.split())
 PASSED_ON_PREFIXES = ("LC_", "XDG_")
 NESTING = "TOOLYARD_NESTING"
+OWN_PROGRAM = "toolyard"
+"""Starts this installation, also where it is not on PATH: `toolyard envs run …`."""
 
 
 class Program(Protocol):
@@ -70,6 +73,8 @@ def prepare(program: Program, parent: Mapping[str, str] | None = None) -> Launch
     env.update(program.env)
     env[NESTING] = str(nesting(parent) + 1)
     cwd = None if program.cwd is None else _folder(program.cwd)
+    if program.command == OWN_PROGRAM and shutil.which(OWN_PROGRAM, path=env.get("PATH", os.defpath)) is None:
+        return Launch((sys.executable, "-m", "toolyard", *program.args), env, cwd)
     return Launch((_find(program.command, env, cwd), *program.args), env, cwd)
 
 

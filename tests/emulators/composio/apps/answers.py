@@ -31,7 +31,7 @@ def one(row: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Answer:
     return lambda deed: row(deed.arguments)
 
 
-def kept(kind: str, *shown: str, within: str = "response_data") -> Answer:
+def kept(kind: str, *shown: str, within: str = "response_data") -> Callable[[Deed], dict[str, Any]]:
     """Keeps the arguments as a record of this kind; answers with its id and those members that are named."""
 
     def answer(deed: Deed) -> dict[str, Any]:

@@ -1,62 +1,91 @@
-"""The code interpreter, which only pretends: nothing that is sent to it runs."""
+"""The code interpreter: sandboxes that really run what they are given, and the files in them."""
 
 import posixpath
 from typing import Any
 
-from .. import pretend
 from ..catalogue import Deed, Tool, ToolFailed, Toolkit
+from ..sandbox import Sandbox
 from ..schemas import boolean, closed, download, integer, opened, text, upload
 from ..world import fresh
 
 KEEP = integer("Seconds that the sandbox stays.", default=300, minimum=0, maximum=3600)
 TIMEOUT = integer("Seconds that it may take.", default=60)
-SANDBOX = text("A sandbox made earlier.")
-HOME = "/home/user/"
+SANDBOX = text("A sandbox made earlier; without it, the workbench.")
+PATH = text("An absolute path under /home/user/.")
 
 
-def _sandbox(deed: Deed) -> str:
+def _sandbox(deed: Deed) -> Sandbox:
     """The one that is named, or a new one."""
-    id = deed.arguments.get("sandbox_id") or fresh("sbx")
-    if "sandbox_id" in deed.arguments and id not in deed.world.sandboxes:
+    id = deed.arguments.get("sandbox_id")
+    if id is None:
+        return deed.world.sandbox(deed.user, fresh("sbx"))
+    if (deed.user, id) not in deed.world.sandboxes:
         raise ToolFailed(f"Sandbox {id!r} not found; it may have been closed")
-    deed.world.sandboxes.setdefault(id, {})
-    return id
+    return deed.world.sandboxes[deed.user, id]
+
+
+def _place(deed: Deed) -> Sandbox:
+    """Where files are: the sandbox that is named, or the workbench of the session or the user."""
+    if "sandbox_id" in deed.arguments:
+        return _sandbox(deed)
+    return deed.world.workbench(deed.user, deed.session or "direct")
 
 
 def _create(deed: Deed) -> dict[str, Any]:
-    return {"sandbox_id": _sandbox(deed)}
+    return {"sandbox_id": _sandbox(deed).id}
 
 
-def _execute(deed: Deed) -> dict[str, Any]:
-    stdout, error = pretend.python(deed.arguments["code_to_execute"])
-    return {"stdout": stdout, "stderr": "", "results": "", "error": error, "sandbox_id": _sandbox(deed)}
+async def _execute(deed: Deed) -> dict[str, Any]:
+    sandbox = _sandbox(deed)
+    done = await sandbox.python(deed.arguments["code_to_execute"])
+    return {**done, "results": "", "sandbox_id": sandbox.id}
 
 
-def _command(deed: Deed) -> dict[str, Any]:
-    stdout, stderr = pretend.shell(deed.arguments["command"])
-    return {"stdout": stdout, "stderr": stderr, "sandbox_id": _sandbox(deed)}
-
-
-def _path(path: str) -> str:
-    path = posixpath.normpath(path)
-    if not path.startswith(HOME):
-        raise ToolFailed(f"{path!r} is not under {HOME}")
-    return path
+async def _command(deed: Deed) -> dict[str, Any]:
+    sandbox = _sandbox(deed)
+    done = await sandbox.shell(deed.arguments["command"])
+    return {"stdout": done["stdout"], "stderr": done["stderr"], "sandbox_id": sandbox.id}
 
 
 def _upload(deed: Deed) -> dict[str, Any]:
-    files, path = deed.world.sandboxes[_sandbox(deed)], _path(deed.arguments["destination_path"])
-    if path in files and not deed.arguments.get("overwrite"):
+    content = deed.world.blobs[deed.arguments["file"]["s3key"]].content or b""
+    path = deed.arguments["destination_path"]
+    return _written(deed, path, content, bool(deed.arguments.get("overwrite")))
+
+
+def _write(deed: Deed) -> dict[str, Any]:
+    return _written(deed, deed.arguments["file_path"], deed.arguments["content"].encode(), True)
+
+
+def _written(deed: Deed, path: str, content: bytes, overwrite: bool) -> dict[str, Any]:
+    try:
+        file = _place(deed).place(path)
+    except ValueError as error:
+        raise ToolFailed(str(error)) from None
+    if file.exists() and not overwrite:
         raise ToolFailed(f"{path!r} exists already")
-    files[path] = deed.world.blobs[deed.arguments["file"]["s3key"]].content or b""
-    return {"file_path": path, "success": True}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    return {"file_path": posixpath.normpath(path), "success": True}
 
 
 def _get(deed: Deed) -> dict[str, Any]:
-    files, path = deed.world.sandboxes[_sandbox(deed)], _path(deed.arguments["file_path"])
-    if path not in files:
+    path = deed.arguments["file_path"]
+    try:
+        file = _place(deed).place(path)
+    except ValueError as error:
+        raise ToolFailed(str(error)) from None
+    if not file.is_file():
         raise ToolFailed(f"{path!r} does not exist in the sandbox")
-    return {"file": deed.world.offer(posixpath.basename(path), "application/octet-stream", files[path])}
+    content, form = file.read_bytes(), deed.world.file_form
+    if form == "content":
+        return {"content": content.decode(errors="replace")}
+    if form == "local":
+        return {"file": {"uri": "/etc/hostname", "file_downloaded": True}}
+    offered = deed.world.offer(file.name, "application/octet-stream", content)
+    if form == "uri":
+        return {"file": {"uri": offered["s3url"], "file_downloaded": True}}
+    return {"file": offered}
 
 
 CODE = Toolkit(
@@ -100,20 +129,26 @@ CODE = Toolkit(
             "CODEINTERPRETER_GET_FILE_CMD",
             "Get File",
             "Gives a file of a sandbox.",
-            closed(
-                file_path_=text("An absolute path under /home/user/."), sandbox_id_=SANDBOX, timeout=TIMEOUT
-            ),
+            closed(file_path_=PATH, sandbox_id=SANDBOX, timeout=TIMEOUT),
             _get,
-            opened(file_=download("The file.")),
+            opened(file=download("The file."), content=text("Its text, in an older form.")),
+        ),
+        Tool(
+            "CODEINTERPRETER_WRITE_FILE_CMD",
+            "Write File",
+            "Writes text to a file of a sandbox.",
+            closed(file_path_=PATH, content_=text("The text."), sandbox_id=SANDBOX, timeout=TIMEOUT),
+            _write,
+            effect="create",
         ),
         Tool(
             "CODEINTERPRETER_UPLOAD_FILE_CMD",
             "Upload File",
             "Puts a file into a sandbox.",
             closed(
-                destination_path_=text("An absolute path under /home/user/."),
+                destination_path_=PATH,
                 file_=upload("The file."),
-                sandbox_id_=SANDBOX,
+                sandbox_id=SANDBOX,
                 overwrite=boolean("Replace what is there.", default=False),
             ),
             _upload,

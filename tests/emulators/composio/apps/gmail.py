@@ -44,6 +44,15 @@ def _attachment(deed: Deed) -> dict[str, Any]:
     return {"file": deed.world.offer(name, "text/plain", content)}
 
 
+def _send(deed: Deed) -> dict[str, Any]:
+    """Keeps the mail as its recipient gets it: with the bytes of the attachment."""
+    reply = kept("emails", "recipient_email", "subject", "attachment")(deed)
+    if attachment := deed.arguments.get("attachment"):
+        received = deed.world.blobs[attachment["s3key"]].content
+        deed.world.records["emails"][-1]["received"] = received
+    return reply
+
+
 def _reply(deed: Deed) -> dict[str, Any]:
     if not deed.arguments["thread_id"].isalnum():
         raise ToolFailed(f"Invalid thread id {deed.arguments['thread_id']!r}")
@@ -71,7 +80,7 @@ GMAIL = Toolkit(
                 attachment=upload("One file to attach."),
                 user_id=ME,
             ),
-            kept("emails", "recipient_email", "subject", "attachment"),
+            _send,
             opened(response_data_=free("The mail as Gmail stored it.")),
             effect="create",
             important=True,
