@@ -137,7 +137,7 @@ site: $(DEV) $(SITE) ## build the documentation as a site with search, into buil
 
 # Processes that tests start are measured too, unless they get an environment of their own.
 coverage: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests and write what they reach into CONTRIBUTING.md (ARGS go to pytest)
-	@$(BIN)/python scripts/coverage_figures.py $(or $(ARGS),--numprocesses 2 --dist loadfile)
+	@$(BIN)/python scripts/coverage_figures.py $(or $(ARGS),--numprocesses=2 --dist=loadfile)
 
 dist: $(DEV) $(DIST) ## build the wheel and the sdist into dist/, and try each in an empty environment
 	@$(BIN)/python scripts/dist.py $(dir $(DIST))

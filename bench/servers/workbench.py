@@ -99,7 +99,7 @@ async def _cells(folder: Path) -> float:
     try:
         bench = benches.of(_user(0))
         code = "import time; time.process_time()"
-        before = float((await bench.run(code)).value)
+        before = after = float((await bench.run(code)).value)
         begun = time.process_time()
         for _ in range(CELLS):
             after = float((await bench.run(code)).value)

@@ -7,8 +7,8 @@ may have changed since the name was looked up.
 """
 
 import asyncio
-import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
+from time import perf_counter
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -16,11 +16,11 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ._version import __version__
-from .audit import AuditLog, AuditOutcome, AuditRecord, now
+from .audit import AuditLog, AuditOutcome, AuditRecord, CallEnding, RecordTemplate, now
 from .catalogue.items import PROMPTS, RESOURCES, TOOLS, ItemKind
 from .dispatch import CallTarget
 from .kit.calls.content import error_result
-from .limits import Limiter, LimitExceededError
+from .limits import Limiter, LimitExceededError, LimitPlan, MemoryMeter
 from .pipeline import Handler, Stage
 from .policy.access import AccessPolicy, Decision
 from .policy.approvals import Approval, Approvals, ConfirmationError
@@ -33,14 +33,16 @@ from .wire.messages import decode_params
 from .wire.types import CompleteResult, Completion, Implementation
 
 CHARACTERS_PER_TOKEN = 4
+MAX_PLANS = 10_000
 MAX_RECORDED_NAME = 1000
 """A caller chooses addresses of resources, names of tools that are not listed, and the name of its client."""
+TOOL_CALL = "tools/call"
 COMPLETE = "completion/complete"
 STORED = "results/read"
 """In records: a stored result was read, as a resource or by `read_result`."""
 _ALLOWED = Decision("allow", "")
 _KINDS: dict[str, tuple[ItemKind, str]] = {
-    "tools/call": (TOOLS, "name"),
+    TOOL_CALL: (TOOLS, "name"),
     "prompts/get": (PROMPTS, "name"),
     "resources/read": (RESOURCES, "uri"),
 }
@@ -75,6 +77,27 @@ class RefusedByRuleError(InvalidParams):
         self.rule = rule
 
 
+class _CallPlan(Struct, frozen=True, gc=False):
+    """What was decided on calls of one caller to one tool, while rules and limits stay as they are."""
+
+    decision: Decision
+    template: RecordTemplate
+    meter: MemoryMeter | None = None
+    limiter: Limiter | None = None
+    limits: LimitPlan | None = None
+
+    def book_late(self, lease: str, size: int, failed: bool) -> None:
+        """Book a call that the meter let in and cannot book: its window has ended meanwhile."""
+        assert self.limiter is not None
+        assert self.limits is not None
+        tokens = size // CHARACTERS_PER_TOKEN
+        self.limiter.finish_metered(self.limits, lease, size, tokens, failed)
+
+
+_PlanKey = tuple[Principal, str, str, str, bool | None]
+"""Who calls, the name of its client, the server, the tool by its own name, and whether it only reads."""
+
+
 class Guard:
     """Without a policy everybody may do everything; without a limiter, as often as they like."""
 
@@ -96,20 +119,110 @@ class Guard:
         self._implementation = implementation
         self.audit = audit
         self._challenge = challenge
+        self._plans: dict[_PlanKey, _CallPlan | None] = {}
 
     def reconfigure(self, access: AccessPolicy | None, limiter: Limiter | None) -> None:
         """Take over changed rules. Calls under way keep what was decided."""
         self.access = access
         self.limiter = limiter
+        self._plans = {}
 
     def stage(self) -> Stage:
         def stage(inner: Handler) -> Handler:
-            def guard(target: CallTarget, forward: Forward) -> Awaitable[Outcome]:
-                return self._run(target, forward, inner)
+            async def guard(target: CallTarget, forward: Forward) -> Outcome:
+                """A call that is simply allowed, in one function: most are, and each frame costs them."""
+                entry, mount, call, lease = target.entry, target.mount, forward.call, forward.request_id
+                caller = call.caller
+                if (
+                    entry is None
+                    or not lease
+                    or forward.method != TOOL_CALL
+                    or mount.upstream.runs_named_tools
+                ):
+                    return await self._run(target, forward, inner)
+                key = (
+                    caller.identity.principal,
+                    caller.client.name,
+                    mount.server,
+                    target.own,
+                    entry.item.reads,
+                )
+                try:
+                    plan = self._plans[key]
+                except KeyError:
+                    plan = self._make_plan(key)
+                if plan is None:
+                    return await self._run(target, forward, inner)
+                audit, meter = self.audit, plan.meter
+                if audit is not None and audit.failing_since is not None:
+                    await audit.ensure_writable()
+                if meter is not None and not meter.take(lease):
+                    return await self._run(target, forward, inner)
+                started = perf_counter()
+                try:
+                    outcome = await inner(target, forward)
+                except BaseException as error:
+                    if meter is not None and not meter.give(lease, 0, 0, failed=True):
+                        plan.book_late(lease, 0, failed=True)
+                    if audit is not None:
+                        await audit.append(self._failed(target, forward, plan, error, started))
+                    raise
+                size, failed = outcome.size, outcome.is_error
+                if meter is not None and not meter.give(lease, size, size // CHARACTERS_PER_TOKEN, failed):
+                    plan.book_late(lease, size, failed)
+                if audit is None:
+                    return outcome
+                params = forward.params
+                meta = params.get("_meta")
+                ending = CallEnding(
+                    "tool_error" if failed else "ok",
+                    params.get("arguments"),
+                    len(memoryview(call.params)),
+                    size,
+                    perf_counter() - started,
+                    lease,
+                    "" if meta is None or b"traceparent" not in bytes(meta) else _trace_id(forward),
+                    caller.identity.thread,
+                )
+                # The answer waits for its record: whoever has an answer finds it in the audit.
+                try:
+                    written = audit.append_call(plan.template, ending)
+                    if written is not None:
+                        await written
+                except BaseException:
+                    if isinstance(outcome.body, StreamedResult):
+                        outcome.body.close()
+                    raise
+                return outcome
 
             return guard
 
         return stage
+
+    def _make_plan(self, key: "_PlanKey") -> "_CallPlan | None":
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        plan = self._plans[key] = self._planned(*key)
+        return plan
+
+    def _planned(
+        self, principal: Principal, client: str, server: str, own: str, reads: bool | None
+    ) -> "_CallPlan | None":
+        """None if more has to be asked than a plan knows."""
+        decision, limiter = _ALLOWED, self.limiter
+        if self.access is not None:
+            decision = self.access.rights(principal).decide(TOOLS, server, own, reads)
+        is_plain = decision.verb == "allow" and not decision.scopes and not decision.conditions
+        tool = own[:MAX_RECORDED_NAME]
+        shared = _shared_fields(principal, client, server, tool, decision)
+        template = RecordTemplate.of(method=TOOL_CALL, **shared)
+        if not is_plain or template is None or (principal.grant is not None and self._grants is not None):
+            return None
+        limits = None if limiter is None else limiter.plan_of(principal, server, tool, reads)
+        if limiter is None or limits is None:
+            return _CallPlan(decision, template)
+        meter = limits.meter
+        return None if meter is None else _CallPlan(decision, template, meter, limiter, limits)
 
     async def _run(self, target: CallTarget, forward: Forward, inner: Handler) -> Outcome:
         audit = self.audit
@@ -117,8 +230,9 @@ class Guard:
             return await self._answer(target, forward, inner, _Notes())
         if audit.failing_since is not None:
             await audit.ensure_writable()
-        forward = replace(forward, request_id=new_request_id())
-        started, notes, error, outcome = time.perf_counter(), _Notes(), None, None
+        if not forward.request_id:
+            forward = replace(forward, request_id=new_request_id())
+        started, notes, error, outcome = perf_counter(), _Notes(), None, None
         ending: AuditOutcome = "error"
         try:
             outcome = await self._answer(target, forward, inner, notes)
@@ -344,6 +458,16 @@ class Guard:
             )
         )
 
+    def _failed(
+        self, target: CallTarget, forward: Forward, plan: _CallPlan, error: BaseException, started: float
+    ) -> AuditRecord:
+        """The record of a call that ended with an exception."""
+        notes = _Notes()
+        notes.decision = plan.decision
+        ending: AuditOutcome = "cancelled" if isinstance(error, asyncio.CancelledError) else "error"
+        told = error if isinstance(error, McpError) else None
+        return self._record(target, forward, notes, ending, None, told, started)
+
     def _record(
         self,
         target: CallTarget,
@@ -361,29 +485,19 @@ class Guard:
         caller = call.caller
         identity = caller.identity
         principal = identity.principal
-        # Written out in the order of the fields: this is made for every call, and all else takes longer.
+        tool = (target.own if subject is None else subject.own)[:MAX_RECORDED_NAME]
         return AuditRecord(
+            **_shared_fields(principal, caller.client.name, target.mount.server, tool, decision),
             time=now(),
             outcome=ending,
             method=forward.method,
-            server=target.mount.server,
-            tool=(target.own if subject is None else subject.own)[:MAX_RECORDED_NAME],
-            tenant=principal.tenant,
-            subject=principal.subject,
-            issuer=principal.issuer,
-            agent=principal.agent,
-            client=principal.client or caller.client.name,
-            credential_kind=principal.kind,
-            credential=principal.credential,
-            decision=decision.verb,
-            rule=decision.rule,
             confirmed_by="" if approval is None else approval.by,
             error_code=None if error is None else error.code,
             arguments_digest=policy.digest(arguments),
             arguments=policy.redacted(arguments) if policy.mode == "redacted" else None,
             request_bytes=len(memoryview(call.params)),
             response_bytes=0 if outcome is None else outcome.size,
-            duration_ms=int((time.perf_counter() - started) * 1e6) / 1000,
+            duration_ms=int((perf_counter() - started) * 1e6) / 1000,
             request_id=forward.request_id,
             trace_id=_trace_id(forward),
             thread=identity.thread,
@@ -418,7 +532,7 @@ def _arguments(forward: Forward) -> dict[str, Any]:
 def _subject(target: CallTarget, forward: Forward) -> Subject | None:
     """None for requests that have no item of their own, such as those about tasks."""
     method, server = forward.method, target.mount.server
-    if method == "tools/call":
+    if method == TOOL_CALL:
         reads = None if target.entry is None else target.entry.item.reads
         return Subject(TOOLS, server, target.own, reads)
     if method == COMPLETE:
@@ -444,18 +558,34 @@ def _completed(server: str, forward: Forward) -> Subject:
     return Subject(RESOURCES, server, reference.uri, None)
 
 
-def _who(call: Call) -> dict[str, Any]:
-    principal = call.caller.principal
+def _shared_fields(
+    principal: Principal, client: str, server: str, tool: str, decision: Decision
+) -> dict[str, str]:
+    """The fields that are the same for every call of a caller to a tool."""
+    return {
+        **_identity_fields(principal, client),
+        "server": server,
+        "tool": tool,
+        "decision": decision.verb,
+        "rule": decision.rule,
+    }
+
+
+def _identity_fields(principal: Principal, client: str) -> dict[str, str]:
     return {
         "tenant": principal.tenant,
         "subject": principal.subject,
         "issuer": principal.issuer,
         "agent": principal.agent,
-        "client": principal.client or call.caller.client.name[:MAX_RECORDED_NAME],
+        "client": principal.client or client[:MAX_RECORDED_NAME],
         "credential_kind": principal.kind,
         "credential": principal.credential,
-        "thread": call.caller.thread,
     }
+
+
+def _who(call: Call) -> dict[str, Any]:
+    caller = call.caller
+    return {**_identity_fields(caller.principal, caller.client.name), "thread": caller.thread}
 
 
 def _trace_id(forward: Forward) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.workbench.conftest import LIMITS, caller, ended, fails, need_box, says, workbenches
-from toolyard.workbench import ToolCallError, WorkbenchError
+from toolyard.workbench import ToolRefusedError, WorkbenchError
 from toolyard.workbench.box import BoxLimits
 from toolyard.workbench.local import LocalLimits, LocalWorkbench, LocalWorkbenches
 
@@ -100,7 +100,7 @@ async def test_code_calls_tools_also_from_threads(bench: LocalWorkbench):
         if name == "meet":
             await both.wait()  # only if two calls are under way at once
         if name == "bad":
-            raise ToolCallError("no such tool")
+            raise ToolRefusedError("no such tool")
         return {"name": name, **arguments}
 
     assert (await bench.run("run_tool('echo', a=[1, 'é'])['a']", call_tool=call)).value == "[1, 'é']"

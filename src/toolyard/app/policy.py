@@ -5,6 +5,7 @@ own package: `policy`, `limits`, `audit`; their order in a call is in `guard`.
 """
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from .._version import __version__
@@ -26,11 +27,26 @@ from ..wire.types import Implementation
 logger = logging.getLogger("toolyard.app")
 
 MAX_SCOPES = 1024
+MAX_PRINCIPALS = 8192
 
 
 def is_guarded(config: Config) -> bool:
     """Whether there is anything to ask or to record about calls."""
     return config.access.is_on or bool(config.limits.rules) or config.audit.is_on or config.auth.knows_callers
+
+
+class _ScopeByPrincipal(dict[Principal, VisibleCatalogue]):
+    """Remembers whose catalogue is which: every call asks for it."""
+
+    def __init__(self, scope_of: Callable[[Principal], VisibleCatalogue]) -> None:
+        super().__init__()
+        self._scope_of = scope_of
+
+    def __missing__(self, principal: Principal) -> VisibleCatalogue:
+        if len(self) >= MAX_PRINCIPALS:
+            self.clear()
+        found = self[principal] = self._scope_of(principal)
+        return found
 
 
 class GatewayPolicy:
@@ -53,6 +69,9 @@ class GatewayPolicy:
         self._catalogue = catalogue
         self._state = state
         self._scopes: dict[Rights, CatalogueScope] = {}
+        self._by_principal = _ScopeByPrincipal(self._scope_of)
+        self.scope_of: Callable[[Principal], VisibleCatalogue] = self._by_principal.__getitem__
+        """Gives the catalogue as a principal sees it. Those with the same rights share one."""
         self.access = AccessPolicy(config.access)
         self.audit: AuditLog | None = open_audit(config.audit, folder, key) if config.audit.is_on else None
         implementation = Implementation(config.gateway.name, __version__, "Toolyard")
@@ -77,8 +96,7 @@ class GatewayPolicy:
         for warning in self.access.warnings:
             logger.warning("%s", warning)
 
-    def scope_of(self, principal: Principal) -> VisibleCatalogue:
-        """The catalogue as a principal sees it. Those with the same rights share one."""
+    def _scope_of(self, principal: Principal) -> VisibleCatalogue:
         rights = self.access.rights(principal)
         if rights.everything:
             return self._catalogue
@@ -134,6 +152,7 @@ class GatewayPolicy:
             await old.close()
         if changed:
             self._scopes.clear()
+            self._by_principal.clear()
             self._warn()
             for method in dict.fromkeys(kind.changed for kind in KINDS):
                 self._catalogue.hub.publish(ChangeEvent(method, ""))

@@ -1,7 +1,7 @@
 """The audit: a record of every decision and call, in a hash chain; a killed process does not lose any."""
 
 from .log import AuditLog, open_audit
-from .record import AuditOutcome, AuditRecord, now
+from .record import AuditOutcome, AuditRecord, CallEnding, RecordTemplate, now
 from .store import AuditStoreError, AuditUnavailableError
 
 __all__ = [
@@ -10,6 +10,8 @@ __all__ = [
     "AuditRecord",
     "AuditStoreError",
     "AuditUnavailableError",
+    "CallEnding",
+    "RecordTemplate",
     "now",
     "open_audit",
 ]

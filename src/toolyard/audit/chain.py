@@ -10,6 +10,7 @@ import re
 import secrets
 import socket
 from datetime import datetime
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -35,8 +36,10 @@ class ChainKey:
             self._key = hashlib.blake2b(b"audit chain", key=root, digest_size=32).digest()
             self.id = hashlib.blake2b(b"audit key id", key=self._key, digest_size=4).hexdigest()
 
+        self.sign = partial(hashlib.blake2b, key=self._key, digest_size=32)
+
     def hash(self, signed: bytes) -> str:
-        return hashlib.blake2b(signed, key=self._key, digest_size=32).hexdigest()
+        return self.sign(signed).hexdigest()
 
 
 class ChainHead(Struct, frozen=True):
@@ -100,6 +103,7 @@ class Chain:
         self.key = key
         self.head = head or ChainHead(f"{secrets.token_hex(6)}-{key.id}", -1, "")
         self._prefix = f'{{"chain":"{self.head.chain}","seq":'.encode()
+        self._sign = key.sign
 
     @property
     def id(self) -> str:
@@ -110,7 +114,7 @@ class Chain:
         last = after or self.head
         seq = last.seq + 1
         signed = b'%b%d,"prev":"%b",%b' % (self._prefix, seq, last.hash.encode(), body[1:-1])
-        digest = self.key.hash(signed)
+        digest = self._sign(signed).hexdigest()
         return b'%b,"hash":"%b"}\n' % (signed, digest.encode()), ChainHead(last.chain, seq, digest)
 
     def advance(self, head: ChainHead) -> None:

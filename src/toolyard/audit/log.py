@@ -7,7 +7,7 @@ what has no record. Retention and delivery run beside it. Stores are in `files` 
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,7 @@ from .database import DatabaseAuditStore
 from .delivery import AuditDelivery, AuditSink, SyslogSink, WebhookSink
 from .files import FileAuditStore
 from .postgres import PostgresAuditDatabase
-from .record import MAX_BODY, ArgumentPolicy, AuditRecord, clipped, now
+from .record import MAX_BODY, ArgumentPolicy, AuditRecord, CallEnding, RecordTemplate, clipped, now
 from .store import AuditStore, AuditStoreError, AuditUnavailableError
 
 logger = logging.getLogger("toolyard.audit")
@@ -51,6 +51,8 @@ class AuditLog:
         self._keep = keep
         self._deliveries = deliveries
         self._encode = msgspec.json.Encoder().encode
+        # Only files take a line without waiting.
+        self._append_now = store.append_now if isinstance(store, FileAuditStore) else None
         self.failing_since: datetime | None = None
         """Since when nothing can be written; None if the last attempt succeeded."""
         self._unreported = 0
@@ -82,25 +84,46 @@ class AuditLog:
         The record is kept even if the caller is cancelled while it waits, so nobody has to shield it.
         Raises AuditUnavailableError if it cannot be written and the log is closed then.
         """
-        if self.failing_since is None:
-            await self._append(record)
-        else:  # two lines have to be written, and a cancelled caller must not stop between them
-            await asyncio.shield(asyncio.create_task(self._append(record)))
+        await self._append_body(self._body(record))
 
-    async def _append(self, record: AuditRecord) -> None:
+    def append_call(self, template: RecordTemplate, ending: CallEnding) -> Awaitable[None] | None:
+        """`append` for a call of which most was known before; None if there is nothing to wait for."""
+        body = template.body(ending, self.arguments)
+        if self._append_now is None or self.failing_since is not None:
+            return self._append_body(body)
+        try:
+            self._append_now(body)
+        except AuditStoreError as error:
+            self._lose(error)
+            return None
+        self.written += 1
+        for delivery in self._deliveries:
+            delivery.wake()
+        return None
+
+    async def _append_body(self, body: bytes) -> None:
+        if self.failing_since is None:
+            await self._append(body)
+        else:  # two lines have to be written, and a cancelled caller must not stop between them
+            await asyncio.shield(asyncio.create_task(self._append(body)))
+
+    async def _append(self, body: bytes) -> None:
         try:
             if self.failing_since is not None:
                 await self._report_lost()
-            await self.store.append(self._body(record))
+            await self.store.append(body)
             self.written += 1
             for delivery in self._deliveries:
                 delivery.wake()
         except AuditStoreError as error:
-            self.lost += 1
-            self._unreported += 1
-            self._fail(error)
-            if self._is_closed_on_failure:
-                raise AuditUnavailableError from None
+            self._lose(error)
+
+    def _lose(self, error: AuditStoreError) -> None:
+        self.lost += 1
+        self._unreported += 1
+        self._fail(error)
+        if self._is_closed_on_failure:
+            raise AuditUnavailableError from None
 
     def _body(self, record: AuditRecord) -> bytes:
         try:

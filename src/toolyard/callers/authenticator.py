@@ -14,7 +14,8 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from hashlib import sha256
+from functools import partial
+from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Protocol
 from urllib.parse import parse_qsl
@@ -39,6 +40,7 @@ logger = logging.getLogger("toolyard.callers")
 MAX_CREDENTIAL = 16 * 1024
 """Bytes of an Authorization header. A longer one is refused before anything is computed from it."""
 MAX_CACHED = 10_000
+MAX_LOCATED = 256
 RECHECK_SECONDS = 5.0
 """How long a token is believed before it is verified again: a revocation takes effect within this time."""
 RECHECK_GRANT_SECONDS = 2.0
@@ -56,6 +58,8 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip", b"x-forwarded-host", b"via")
 """Whoever sends one of these comes through a proxy, and so is not known to be on this machine."""
 
+_fingerprint = partial(blake2b, digest_size=32)
+"""Stands for a token in memory. OpenSSL's SHA-256 takes longer to begin than to hash so few bytes."""
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 Locate = Callable[[str, str], str]
@@ -187,6 +191,7 @@ class Authenticator:
         self._verified: dict[tuple[str, bytes], _Verified] = {}
         self._warned: dict[str, float] = {}
         self._loopback: dict[str, bool] = {}
+        self._located_at: dict[tuple[str, bytes], str] = {}
 
     async def authenticate(
         self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b"", agent: str = ""
@@ -212,7 +217,7 @@ class Authenticator:
             raise Refused(431, f"The Authorization header is over the limit of {MAX_CREDENTIAL} bytes")
         if len(raw) != len(headers.pairs):
             _check_once(headers, b"authorization")
-        known = self._verified.get((resource, sha256(value).digest()))
+        known = self._verified.get((resource, _fingerprint(value).digest()))
         if known is not None and self._clock() < known.fresh_until:
             return known.identity.principal
         scheme, _, rest = value.strip().partition(b" ")
@@ -247,9 +252,15 @@ class Authenticator:
         """The address of the endpoint, where it is known."""
         if self._locate is None:
             return resource
-        return self._locate(resource, headers.raw.get(b"host", b"").decode("latin-1"))
+        key = (resource, headers.raw.get(b"host", b""))
+        known = self._located_at.get(key)
+        if known is None:
+            known = self._locate(resource, key[1].decode("latin-1"))
+            if len(self._located_at) < MAX_LOCATED:
+                self._located_at[key] = known
+        return known
 
-    def recall(self, headers: RequestHeaders, *, resource: str, query: bytes = b"") -> Identity | None:
+    def recall(self, headers: RequestHeaders, resource: str, query: bytes = b"") -> Identity | None:
         """Who makes this request, if its token was verified a moment ago; None to ask `authenticate`."""
         raw = headers.raw
         value = raw.get(b"authorization")
@@ -259,7 +270,7 @@ class Authenticator:
         if self._locate is not None:
             resource = self._located(resource, headers)
             requested_resource.set(resource)
-        known = self._verified.get((resource, sha256(value).digest()))
+        known = self._verified.get((resource, _fingerprint(value).digest()))
         return known.identity if known is not None and self._clock() < known.fresh_until else None
 
     async def verify(self, token: str, resource: str) -> Principal:
@@ -273,7 +284,7 @@ class Authenticator:
         token = rest.strip().decode("latin-1")
         if _TOKEN.fullmatch(token) is None:
             raise Refused(400, "The Authorization header must carry one token: 'Bearer TOKEN'")
-        key = (resource, sha256(value).digest())
+        key = (resource, _fingerprint(value).digest())
         known = self._verified.get(key)
         started = self._clock()
         if known is not None:

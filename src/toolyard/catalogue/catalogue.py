@@ -319,7 +319,8 @@ class Catalogue:
         self.hub = EventHub()
         self._discovered = DiscoveredTools()
         self._numbers = 0
-        self._order: dict[str, list[CatalogueEntry]] = {}
+        self.orders: dict[str, list[CatalogueEntry]] = {}
+        """The whole lists by kind, as far as they were asked for since the last change."""
         self._index: dict[str, dict[str, CatalogueEntry]] = {}
 
     def add(
@@ -344,12 +345,12 @@ class Catalogue:
             self.hub.publish(ChangeEvent(method, server))
 
     def _forget(self) -> None:
-        self._order.clear()
+        self.orders.clear()
         self._index.clear()
 
     def all(self, kind: ItemKind) -> list[CatalogueEntry]:
         """Every entry in the order of mounting. The later of two resources with one address gets an alias."""
-        order = self._order.get(kind.name)
+        order = self.orders.get(kind.name)
         if order is None:
             found: dict[str, CatalogueEntry] = {}
             for entry in self._in_order(kind):
@@ -357,7 +358,7 @@ class Catalogue:
                     entry = replace(entry, name=resource_alias(entry.server, entry.item.own))
                 found.setdefault(entry.name, entry)
             self._index[kind.name] = found
-            order = self._order[kind.name] = list(found.values())
+            order = self.orders[kind.name] = list(found.values())
         return order
 
     def _in_order(self, kind: ItemKind) -> Iterator[CatalogueEntry]:

@@ -279,7 +279,10 @@ class CatalogueScope:
         return self._list(kind)[2]
 
     def find(self, kind: ItemKind, name: str) -> CatalogueEntry | None:
-        return self._list(kind)[1].get(name)
+        known = self._lists.get(kind.name)
+        if known is None or known[0] is not self._whole.orders.get(kind.name):
+            known = self._list(kind)
+        return known[1].get(name)
 
     def _list(self, kind: ItemKind) -> "_ScopedList":
         whole = self._whole.all(kind)

@@ -119,6 +119,8 @@ class HttpRequest(Struct, gc=False):
     send: Send
     reply_headers: Headers
     """Headers of every reply: CORS, for a browser."""
+    is_admitted: bool = False
+    """Its host is allowed, and its caller known."""
     keys: Mapping[str, Secret] | None = None
     """The caller's keys."""
     is_valid: Callable[[], Awaitable[bool]] | None = None
@@ -253,7 +255,7 @@ class RequestAuthenticator(Protocol):
         """
         ...
 
-    def recall(self, headers: RequestHeaders, *, resource: str, query: bytes = b"") -> Identity | None:
+    def recall(self, headers: RequestHeaders, resource: str, query: bytes = b"") -> Identity | None:
         """The same for a credential that was verified a moment ago, without waiting; None to ask."""
         ...
 

@@ -11,7 +11,7 @@ import math
 import secrets
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -21,7 +21,8 @@ from ..state.store import MAX_TTL, RateSpend, SlotSpend, Spend, SpendResult, Win
 from ..wire.call import Principal
 from .errors import LimitExceededError, LimitsUnavailableError
 from .matching import RuleMatcher
-from .table import MICRO, MOST, Limit, LimitScope, LimitTable, Unit, scope_of
+from .meter import Booking, MemoryMeter, Slot, cost_of
+from .table import MICRO, MOST, Limit, LimitScope, LimitTable, scope_of
 
 logger = logging.getLogger("toolyard.limits")
 
@@ -41,18 +42,18 @@ MAX_PLANS = 10_000
 T = TypeVar("T")
 
 
-class _Plan(Struct, frozen=True):
-    """How calls of one principal to one tool are counted."""
+class LimitPlan(Struct, frozen=True):
+    """How calls of one principal to one tool are counted. It is for the limiter that made it."""
 
-    entries: tuple[Spend, ...]
-    slots: tuple[tuple[str, int], ...]
-    """Key and ceiling."""
-    bookings: tuple[tuple[Unit, str, float | Literal["month"]], ...]
-    """What is known only at the end: unit, key and period of the counter."""
+    entries: tuple[RateSpend | WindowSpend, ...]
+    slots: tuple[Slot, ...]
+    bookings: tuple[Booking, ...]
     limits: tuple[tuple[Limit, LimitScope], ...]
     """Of the entries, then of the slots."""
     call_cost: int
     token_cost: float
+    meter: MemoryMeter | None
+    """Counts without waiting; None if the counters are not in memory."""
 
 
 class Admission:
@@ -60,7 +61,9 @@ class Admission:
 
     __slots__ = ("_lease", "_limiter", "_plan")
 
-    def __init__(self, limiter: "Limiter | None" = None, plan: _Plan | None = None, lease: str = "") -> None:
+    def __init__(
+        self, limiter: "Limiter | None" = None, plan: LimitPlan | None = None, lease: str = ""
+    ) -> None:
         self._limiter = limiter
         self._plan = plan
         self._lease = lease
@@ -92,7 +95,7 @@ class Limiter:
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         """`groups` are those of `[access]`."""
-        self._plans: dict[tuple[Principal, str, str, bool | None], _Plan | None] = {}
+        self._plans: dict[tuple[Principal, str, str, bool | None], LimitPlan | None] = {}
         self.reconfigure(config, groups)
         self._state = state
         self._silence = _SilenceWatch(store_seconds)
@@ -122,18 +125,21 @@ class Limiter:
         self._is_open = config.unavailable == "open"
         self._plans.clear()
 
-    async def admit(
+    def plan_of(
         self, principal: Principal, server: str, tool: str, reads: bool | None = None
-    ) -> Admission:
-        """Count the call, or raise LimitExceededError and count nothing.
+    ) -> LimitPlan | None:
+        """How such calls are counted; None if no rule is for them.
 
         `reads` says whether the tool only reads, by its annotations, for patterns such as `notes/*:write`.
         """
         subject = (principal, server, tool, reads)
-        try:
-            plan = self._plans[subject]
-        except KeyError:
-            plan = self._make_plan(subject)
+        return self._plans[subject] if subject in self._plans else self._make_plan(subject)
+
+    async def admit(
+        self, principal: Principal, server: str, tool: str, reads: bool | None = None
+    ) -> Admission:
+        """Count the call, or raise LimitExceededError and count nothing. `reads` as for `plan_of`."""
+        plan = self.plan_of(principal, server, tool, reads)
         if plan is None:
             return _NOTHING_TO_FINISH
         if plan.slots:
@@ -150,19 +156,19 @@ class Limiter:
         self, principal: Principal, server: str, tool: str, reads: bool | None, *, bytes: int, tokens: int
     ) -> None:
         """Book what came of a call later than its end: the result of a task. Refuses nothing."""
-        subject = (principal, server, tool, reads)
-        plan = self._plans[subject] if subject in self._plans else self._make_plan(subject)
+        plan = self.plan_of(principal, server, tool, reads)
         if plan is not None:
             entries = self.closing(plan, "", bytes, tokens, failed=False)
             if entries and not self.spend_in_memory(entries):
                 await self.finish(plan, "", entries)
 
-    def closing(self, plan: _Plan, lease: str, bytes: int, tokens: int, failed: bool) -> list[Spend]:
+    def finish_metered(self, plan: LimitPlan, lease: str, size: int, tokens: int, failed: bool) -> None:
+        """For a call that a meter let in and could not book: its window has ended, or there is no room."""
+        self.spend_in_memory(self.closing(plan, lease, size, tokens, failed))
+
+    def closing(self, plan: LimitPlan, lease: str, bytes: int, tokens: int, failed: bool) -> list[Spend]:
         """For `Admission.finish`: what there is to book and to free."""
-        if failed:
-            cost = -plan.call_cost
-        else:
-            cost = round(min(MOST, tokens * plan.token_cost)) if plan.token_cost else 0
+        cost = cost_of(tokens, failed, plan.call_cost, plan.token_cost)
         entries: list[Spend] = []
         for unit, key, period in plan.bookings:
             amount = tokens if unit == "tokens" else cost if unit == "cost" else bytes
@@ -181,7 +187,7 @@ class Limiter:
         self._spend_in(self._memory, entries, must_count=False)
         return True
 
-    async def finish(self, plan: _Plan, lease: str, entries: Sequence[Spend]) -> None:
+    async def finish(self, plan: LimitPlan, lease: str, entries: Sequence[Spend]) -> None:
         """For `Admission.finish`."""
         try:
             if lease:
@@ -204,10 +210,10 @@ class Limiter:
         await asyncio.gather(*self._releases, return_exceptions=True)
         self._silence.close()
 
-    async def _admit_to_slots(self, plan: _Plan) -> Admission:
+    async def _admit_to_slots(self, plan: LimitPlan) -> Admission:
         self._leases += 1
         lease = f"{self._process}-{self._leases}"
-        entries = [*plan.entries]
+        entries: list[Spend] = [*plan.entries]
         for key, ceiling in plan.slots:
             entries.append(SlotSpend(key, (lease,), ceiling, self._lease_seconds))
         memory = self._memory
@@ -282,7 +288,7 @@ class Limiter:
                 if self._held:
                     await self._spend(_grouped(self._held, self._lease_seconds), must_count=False)
 
-    def _free_later(self, plan: _Plan, lease: str) -> None:
+    def _free_later(self, plan: LimitPlan, lease: str) -> None:
         """For a call that was cancelled while it waited for the store."""
 
         async def free() -> None:
@@ -293,15 +299,15 @@ class Limiter:
             self._releases.add(task)
             task.add_done_callback(self._releases.discard)
 
-    def _make_plan(self, subject: tuple[Principal, str, str, bool | None]) -> _Plan | None:
+    def _make_plan(self, subject: tuple[Principal, str, str, bool | None]) -> LimitPlan | None:
         principal, server, tool, reads = subject
         price = self._table.price_of(server, tool, reads)
         call_cost = 0 if price is None else min(MOST, math.ceil(price.call * MICRO))
         # A price for a million tokens is as many millionths for one.
         token_cost = 0.0 if price is None else price.million_tokens
-        entries: list[tuple[Spend, Limit, LimitScope]] = []
+        entries: list[tuple[RateSpend | WindowSpend, Limit, LimitScope]] = []
         slots: list[tuple[str, Limit, LimitScope]] = []
-        bookings: list[tuple[Unit, str, float | Literal["month"]]] = []
+        bookings: list[Booking] = []
         for limit in self._table.of(*subject):
             scope = scope_of(limit.rule.per, principal, server, tool)
             key = limit.key(scope.key)
@@ -316,13 +322,19 @@ class Limiter:
                 if limit.unit != "calls":
                     bookings.append((limit.unit, key, limit.period))
             entries.append((spend, limit, scope))
-        plan = _Plan(
-            tuple(spend for spend, _, _ in entries),
-            tuple((key, limit.ceiling) for key, limit, _ in slots),
+        spends = tuple(spend for spend, _, _ in entries)
+        held = tuple((key, limit.ceiling) for key, limit, _ in slots)
+        memory, meter = self._memory, None
+        if memory is not None:
+            meter = MemoryMeter(memory, spends, held, bookings, call_cost, token_cost)
+        plan = LimitPlan(
+            spends,
+            held,
             tuple(bookings),
             tuple((limit, scope) for _, limit, scope in (*entries, *slots)),
             call_cost,
             token_cost,
+            meter,
         )
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
@@ -378,7 +390,7 @@ class _SilenceWatch:
         self._watch = None
 
 
-def _freed(plan: _Plan, lease: str) -> list[Spend]:
+def _freed(plan: LimitPlan, lease: str) -> list[Spend]:
     return [SlotSpend(key, (lease,), None, 0.0) for key, _ in plan.slots]
 
 
@@ -391,7 +403,7 @@ def _grouped(held: Mapping[str, tuple[tuple[str, int], ...]], ttl: float) -> lis
     return [SlotSpend(key, tuple(each), None, ttl) for key, each in leases.items()]
 
 
-def _refusal(plan: _Plan, result: SpendResult) -> LimitExceededError:
+def _refusal(plan: LimitPlan, result: SpendResult) -> LimitExceededError:
     """Of several limits, the one that takes longest."""
     worst = max(result.refused, key=lambda refused: refused.wait)
     limit, scope = plan.limits[worst.position]

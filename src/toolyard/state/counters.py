@@ -71,8 +71,8 @@ def _add(entry: WindowSpend, before: Counter | None, now: int) -> tuple[Window, 
     used, ends = before if isinstance(before, tuple) else (0, 0)
     if ends <= now:
         used, ends = 0, window_end(entry.period, now)
-    elif ends - now > 2 * period_length(entry.period):
-        ends = window_end(entry.period, now)  # the clock was ahead, or the period was longer
+    elif ends - now > longest_wait(entry.period):
+        ends = window_end(entry.period, now)
     amount, ceiling = entry.amount, entry.ceiling
     if ceiling is not None and used + (amount if amount > 1 else 1) > ceiling:
         return (used, ends), ends - now
@@ -131,6 +131,11 @@ def _bucket(rate: float, burst: int) -> tuple[int, int]:
 @lru_cache(maxsize=1024)
 def period_length(period: float | Literal["month"]) -> int:
     return LONGEST_MONTH if period == "month" else max(1, round(min(period * SECOND, LONGEST)))
+
+
+def longest_wait(period: float | Literal["month"]) -> int:
+    """How far away the end of a window may be; beyond that the clock was ahead, or the period was longer."""
+    return 2 * period_length(period)
 
 
 def window_end(period: float | Literal["month"], now: int) -> int:

@@ -49,8 +49,9 @@ class MemoryState:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._max_entries = max_entries
-        self._clock = clock
-        self._counters: dict[str, Counter] = {}
+        self.clock = clock
+        self.live: dict[str, Counter] = {}
+        """All counters, always the same dictionary. Whoever changes them does what `settle` would."""
         self._counters_swept = 0
         self._max_bytes = max_bytes
         self._bytes = 0
@@ -95,21 +96,21 @@ class MemoryState:
 
     def spend_now(self, entries: Sequence[Spend]) -> SpendResult:
         """`spend` without waiting, which memory can do."""
-        now = int(self._clock() * SECOND)
-        result, changes = settle(entries, self._counters.get, now)
-        if len(self._counters) + len(changes) > self._max_entries:
-            self._make_room_for_counters(sum(key not in self._counters for key, _ in changes), now)
-        self._counters.update(changes)
+        now = int(self.clock() * SECOND)
+        result, changes = settle(entries, self.live.get, now)
+        if len(self.live) + len(changes) > self._max_entries:
+            self._make_room_for_counters(sum(key not in self.live for key, _ in changes), now)
+        self.live.update(changes)
         return result
 
     async def counters(self, prefix: str) -> CounterReadings:
-        now = int(self._clock() * SECOND)
-        found = [pair for pair in self._counters.items() if pair[0].startswith(prefix)]
+        now = int(self.clock() * SECOND)
+        found = [pair for pair in self.live.items() if pair[0].startswith(prefix)]
         return CounterReadings(now / SECOND, readings(found, now))
 
     async def close(self) -> None:
         self._values.clear()
-        self._counters.clear()
+        self.live.clear()
         self._expiries.clear()
         self._queue.clear()
         self._bytes = 0
@@ -165,12 +166,13 @@ class MemoryState:
         return True
 
     def _make_room_for_counters(self, count: int, now: int) -> None:
-        if len(self._counters) + count > self._max_entries and abs(now - self._counters_swept) > SECOND:
+        if len(self.live) + count > self._max_entries and abs(now - self._counters_swept) > SECOND:
             self._counters_swept = now
-            self._counters = {key: each for key, each in self._counters.items() if end_of(each) > now}
-        if len(self._counters) + count > self._max_entries:
+            for key in [key for key, each in self.live.items() if end_of(each) <= now]:
+                del self.live[key]
+        if len(self.live) + count > self._max_entries:
             raise StateFullError(
-                f"the store in memory is full ({len(self._counters)} counters)",
+                f"the store in memory is full ({len(self.live)} counters)",
                 "keep state in sqlite:, redis:// or postgresql://",
             )
 

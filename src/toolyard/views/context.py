@@ -95,7 +95,7 @@ class ViewContext:
 
     def visible(self, call: Call) -> VisibleCatalogue:
         """The catalogue as the caller sees it."""
-        return self.catalogue if self._scope_of is None else self._scope_of(call.caller.principal)
+        return self.catalogue if self._scope_of is None else self._scope_of(call.caller.identity.principal)
 
     def may_read_result(self, call: Call, tool: str) -> bool:
         """Whether the caller may still have what this tool returned. `tool` is a full name."""

@@ -20,6 +20,7 @@ from ..catalogue.items import ALIAS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, ItemK
 from ..catalogue.scope import VisibleCatalogue, VisibleServer
 from ..dispatch import CallTarget, Mount
 from ..pipeline import Handler
+from ..telemetry.requests import new_request_id
 from ..upstream.base import Forward, Outcome
 from ..upstream.connection import Params
 from ..upstream.errors import (
@@ -126,6 +127,8 @@ class RequestForwarder:
             safe,
             self._view.read_hint,
             headers,
+            None,
+            new_request_id(),
         )
         outcome = await self._context.forward(target, forward)
         if entry is not None and entry.item.task_only:
@@ -154,6 +157,7 @@ class RequestForwarder:
                     method="tasks/result",
                     params=params,
                     headers=None,
+                    request_id=new_request_id(),
                     task_arguments=forward.params.get("arguments"),
                 ),
             )

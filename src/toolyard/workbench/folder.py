@@ -93,11 +93,12 @@ class BoxFolder:
                 break
         return Usage(size, files, seen)
 
-    def excess(self, before: Usage) -> str | None:
+    def excess(self, before: Usage, processes: list[int]) -> str | None:
         """What is too much, if code wrote more than it may since `before`."""
         now = self.measure()
-        if now.bytes > max(self._limits.bytes, before.bytes):
-            return f"{now.bytes} of {self._limits.bytes} bytes"
+        written = now.bytes + _deleted_bytes(processes, self._root.stat().st_dev)
+        if written > max(self._limits.bytes, before.bytes):
+            return f"{written} of {self._limits.bytes} bytes"
         if now.files > max(self._limits.files, before.files):
             return f"{now.files} of {self._limits.files} files"
         room = os.statvfs(self._root)
@@ -134,3 +135,16 @@ class BoxFolder:
                     yield folder, entry.name, path, information
                     if entry.is_dir(follow_symlinks=False) and len(parts) < DEEPEST:
                         waiting.append([*parts, entry.name])
+
+
+def _deleted_bytes(processes: list[int], device: int) -> int:
+    """What files take that have no name any more, and are open in one of these processes."""
+    found: dict[int, int] = {}
+    for pid in processes:
+        with contextlib.suppress(OSError):
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    information = os.stat(f"/proc/{pid}/fd/{number}")
+                    if information.st_nlink == 0 and information.st_dev == device:
+                        found[information.st_ino] = information.st_blocks * 512
+    return sum(found.values())

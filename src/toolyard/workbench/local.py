@@ -24,7 +24,7 @@ from ..workspace import RESERVED, Workspace, WorkspaceError, Workspaces
 from .box import Box, BoxKit
 from .folder import BoxFolder, ChangedFile, DiskLimits
 from .inside import confinement
-from .process import BoxProcess, BrokenBoxError, Output, OutputLimits, RunOutcome, Watch
+from .process import BoxProcess, BrokenBoxError, CellOutput, OutputLimits, RunOutcome, Watch
 from .protocol import (
     BashResult,
     CallTool,
@@ -421,7 +421,7 @@ class LocalWorkbench:
                 code,
                 seconds=min(seconds or limits.seconds, limits.seconds),
                 output=OutputLimits(shown=limits.output_bytes, kept=limits.output_file_bytes),
-                watch=Watch(limits.memory, lambda: held.folder.excess(before)),
+                watch=Watch(limits.memory, lambda: held.folder.excess(before, held.process.processes())),
                 on_output=on_output,
                 call_tool=call_tool,
             )
@@ -499,7 +499,7 @@ class _errors(contextlib.AbstractContextManager[None]):
             raise WorkbenchError(code, str(error), self._path) from None
 
 
-def _saved(held: _Session, output: Output, name: str) -> str | None:
+def _saved(held: _Session, output: CellOutput, name: str) -> str | None:
     """Puts all that a cell printed into the workspace, if it is more than is shown."""
     try:
         if output.file is None:

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from .box import Box, Descriptors, Place
 from .inside.guest import HEADER
-from .protocol import CallTool, CellImage, CellTable, Fault, OnOutput, ToolCallError, WorkbenchError
+from .protocol import CallTool, CellImage, CellTable, Fault, OnOutput, ToolRefusedError, WorkbenchError
 
 START_SECONDS = 30.0
 GRACE_SECONDS = 2.0
@@ -105,7 +105,7 @@ class OutputLimits(Struct, frozen=True, kw_only=True):
     """Bytes of each stream that are kept in a file; whoever prints more is interrupted."""
 
 
-class Output:
+class CellOutput:
     """What one stream of a cell printed."""
 
     def __init__(self, limits: OutputLimits) -> None:
@@ -168,8 +168,8 @@ class Output:
 class RunOutcome(Struct):
     """How a cell ended, before its files are looked at."""
 
-    stdout: Output
-    stderr: Output
+    stdout: CellOutput
+    stderr: CellOutput
     value: str = ""
     tables: list[CellTable] = []
     images: list[CellImage] = []
@@ -309,10 +309,7 @@ class BoxProcess:
         if process is None:
             return
         if not self.box.has_processes_of_its_own:
-            # Its groups: that of the first process, and that of the cell.
-            for pid in _family(process.pid):
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+            self._kill_groups(process.pid)
         if self._first_handle >= 0:
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self._first_handle, signal.SIGKILL)
@@ -320,6 +317,20 @@ class BoxProcess:
             os.killpg(process.pid, signal.SIGKILL)
         with contextlib.suppress(OSError):
             process.kill()
+
+    def _kill_groups(self, first: int) -> None:
+        """Ends the processes of a box without a namespace: by their group, which they cannot leave.
+
+        Only the kernel can end a whole group at once; one by one, a fork bomb would be faster. The first
+        process comes last: it has adopted the others, so that they are found.
+        """
+        groups: set[int] = set()
+        for pid in _family(first)[1:]:
+            with contextlib.suppress(OSError):
+                groups.add(os.getpgid(pid))
+        for group in groups - {first, os.getpgrp()}:
+            with contextlib.suppress(OSError):
+                os.killpg(group, signal.SIGKILL)
 
     def _wait_for_end(self, process: subprocess.Popen[bytes]) -> None:
         """Until the kernel has ended all of them: the first process of a namespace is the last to go."""
@@ -492,7 +503,7 @@ class BoxProcess:
         except TimeoutError:
             run.give_up()
 
-    def drain(self, stdout: Output, stderr: Output) -> None:
+    def drain(self, stdout: CellOutput, stderr: CellOutput) -> None:
         """Reads what has been printed by now."""
         for stream, sink in zip(self._streams, (stdout, stderr), strict=True):
             with contextlib.suppress(OSError):
@@ -543,7 +554,7 @@ class _Run:
         self._shown = 0
         self._shown_bytes = 0
         self._tripped: tuple[Fault, str] | None = None
-        self.outcome = RunOutcome(Output(limits), Output(limits), tables=[], images=[])
+        self.outcome = RunOutcome(CellOutput(limits), CellOutput(limits), tables=[], images=[])
         self._stopping: Fault | None = None
         for which in (0, 1):
             process.listen(which, lambda which=which: self._on_output(which))
@@ -652,7 +663,7 @@ class _Run:
         else:
             try:
                 value = await self._call_tool(message.name, message.arguments)
-            except ToolCallError as failed:
+            except ToolRefusedError as failed:
                 error = str(failed)
         await self._process.answer(message.call, value, error)
 

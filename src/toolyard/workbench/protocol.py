@@ -33,7 +33,7 @@ OnOutput = Callable[[Literal["stdout", "stderr"], str], Awaitable[None]]
 """Receives what code prints, while it runs."""
 
 CallTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
-"""Calls a tool of the caller by name. Returns plain JSON; raises `ToolCallError` with what went wrong."""
+"""Calls a tool of the caller by name. Returns plain JSON; raises `ToolRefusedError` with what went wrong."""
 
 
 class WorkbenchError(Exception):
@@ -47,7 +47,7 @@ class WorkbenchError(Exception):
         """The path or the session that it is about."""
 
 
-class ToolCallError(Exception):
+class ToolRefusedError(Exception):
     """A tool that code called was refused or failed; the code sees the message."""
 
 

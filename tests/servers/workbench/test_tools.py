@@ -189,3 +189,24 @@ def test_a_box_that_cannot_be_had_is_an_error_at_the_start(tmp_path: Path, monke
 def test_the_instructions_say_which_box_it_is(server: Server):
     assert "under bubblewrap" in str(server.instructions)
     assert "no network" in str(server.instructions)
+
+
+async def test_with_a_network_code_reaches_what_is_allowed_and_nothing_else(tmp_path: Path):
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\ntea")
+        writer.close()
+
+    site = await asyncio.start_server(answer, "127.0.0.1", 0)
+    other = await asyncio.start_server(answer, "127.0.0.1", 0)
+    ports = [server.sockets[0].getsockname()[1] for server in (site, other)]
+    allow = f"127.0.0.1:{ports[0]}"
+    async with site, other, served(tmp_path, network=True, allow=allow) as server, Client(server) as client:
+        read = "import urllib.request; urllib.request.urlopen('http://127.0.0.1:{}/', timeout=20).read()"
+        code = {"code_to_execute": read.format(ports[0])}
+        assert (await client.call_tool("REMOTE_WORKBENCH", code)).text == "b'tea'"
+        code = {"code_to_execute": read.format(ports[1])}
+        assert "RemoteDisconnected" in (await client.call_tool("REMOTE_WORKBENCH", code)).text
+        direct = f"import socket; socket.create_connection(('127.0.0.1', {ports[0]}), 5)"
+        refused = await client.call_tool("REMOTE_WORKBENCH", {"code_to_execute": direct})
+        assert "Connection refused" in refused.text

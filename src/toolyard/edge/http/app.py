@@ -117,8 +117,8 @@ class HttpEdge:
             if path.rstrip("/") != self.path.rstrip("/"):
                 await self._other_path(path, method, send)
                 return
-        request = await self._enter(scope, receive, send, self.path)
-        if request is None:
+        request = self._open(scope, receive, send, self.path)
+        if not request.is_admitted and not await self._admit(request, scope, self.path):
             return
         refused = None if self._keys.keys is None else await self._read_keys(request)
         if self._exists_for is not None and not self._exists_for(request.identity.principal):
@@ -140,36 +140,40 @@ class HttpEdge:
             if request.keys is not None:
                 forget_keys(request.keys)
 
-    async def _enter(self, scope: Scope, receive: Receive, send: Send, path: str) -> HttpRequest | None:
-        """Let a request in: by its host, and by who sends it. None if it is answered already."""
+    def _open(self, scope: Scope, receive: Receive, send: Send, path: str) -> HttpRequest:
+        """Read the head of a request, and let it in if nothing has to be waited for."""
         pairs: Headers = list(scope["headers"])
         raw = dict(pairs)
         headers = RequestHeaders(pairs, raw) if len(raw) == len(pairs) else RequestHeaders.of(pairs)
         request = HttpRequest(headers, _LOCAL, receive, send, [])
         forwarded, client = raw.get(b"x-forwarded-for", b""), scope.get("client")
         client_address.set(ClientAddress(client[0] if client else "", forwarded.decode("latin-1")))
+        if b"origin" in raw or self._identify is not None or self._guard.refusal(headers) is not None:
+            return request
+        authenticator = self._callers.authenticator
+        if authenticator is None:
+            request.is_admitted = True
+        # At the path of an agent not every credential counts that is known.
+        elif AGENT_EXTENSION not in (scope.get("extensions") or ()):
+            known = authenticator.recall(headers, path, scope.get("query_string", b""))
+            if known is not None:
+                request.identity, request.is_admitted = known, True
+        return request
+
+    async def _admit(self, request: HttpRequest, scope: Scope, path: str) -> bool:
+        """Let a request in: by its host, and by who sends it. False if it is answered already."""
+        headers = request.headers
         refusal = self._guard.refusal(headers)
         if refusal is not None:
             await _refuse(request, *refusal)
-            return None
-        if b"origin" in raw:
+            return False
+        if b"origin" in headers.raw:
             request.reply_headers = self._guard.cors(headers)
             if scope["method"] == "OPTIONS":
-                requested = raw.get(b"access-control-request-headers", b"")
-                await send_empty(send, 204, self._guard.preflight(headers, requested))
-                return None
-        authenticator = self._callers.authenticator
-        if self._identify is None:
-            if authenticator is None:
-                return request
-            # At the path of an agent not every credential counts that is known.
-            if AGENT_EXTENSION not in (scope.get("extensions") or ()):
-                query = scope.get("query_string", b"")
-                known = authenticator.recall(headers, resource=path, query=query)
-                if known is not None:
-                    request.identity = known
-                    return request
-        return request if await self._authenticate(request, scope, path) else None
+                requested = headers.raw.get(b"access-control-request-headers", b"")
+                await send_empty(request.send, 204, self._guard.preflight(headers, requested))
+                return False
+        return await self._authenticate(request, scope, path)
 
     @property
     def knows_agents(self) -> bool:
@@ -181,8 +185,9 @@ class HttpEdge:
         path: str = scope["path"].rstrip("/")
         # Of an endpoint that could be there a client is told as of one that is.
         is_below = path.startswith(f"{self.path}/")
-        request = await self._enter(scope, receive, send, path if is_below else self.path)
-        if request is not None:
+        path = path if is_below else self.path
+        request = self._open(scope, receive, send, path)
+        if request.is_admitted or await self._admit(request, scope, path):
             await self._answer_unknown(request, scope["path"])
 
     async def _answer_unknown(self, request: HttpRequest, path: str) -> None:

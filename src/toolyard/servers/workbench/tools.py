@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from ...kit import Context, Image, Long, Server, ToolError, ToolResult
 from ...kit.localization import LocalizedTool, add_localized_tool
-from ...workbench import BashResult, CallTool, CellResult, OnOutput, ToolCallError, WorkbenchError
+from ...workbench import BashResult, CallTool, CellResult, OnOutput, ToolRefusedError, WorkbenchError
 from ...workbench.local import LocalWorkbench, LocalWorkbenches
 from .results import (
     BashData,
@@ -348,7 +348,7 @@ class WorkbenchTools:
             try:
                 return await ctx.call_tool(name, arguments)
             except ToolError as error:
-                raise ToolCallError(str(error)) from None
+                raise ToolRefusedError(str(error)) from None
 
         return call
 

@@ -247,6 +247,20 @@ _SIGNALS: dict[str, tuple[int, int | None]] = {
     "pidfd_send_signal": (424, 424),
 }
 _TGKILL = (234, 131)
+# Calls that set the mode of a file, and which argument has it. A program that runs as its owner is refused.
+_MODES: tuple[tuple[tuple[int | None, int | None], int], ...] = (
+    ((90, None), 1),  # chmod
+    ((91, 52), 1),  # fchmod
+    ((268, 53), 2),  # fchmodat
+    ((452, 452), 2),  # fchmodat2
+    ((85, None), 1),  # creat
+    ((133, None), 1),  # mknod
+    ((259, 33), 2),  # mknodat
+)
+_OPENS: tuple[tuple[tuple[int | None, int | None], int], ...] = (((2, None), 1), ((257, 56), 2))
+"""open and openat, and which argument has the flags; the mode follows."""
+_OPENAT2 = (437, 437)
+_O_CREAT, _RUNS_AS_OWNER = 0o100, 0o6000
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 _IOCTL, _SOCKET = (16, 29), (41, 198)
 _NEW_NAMESPACES = 0x7E020000
@@ -303,6 +317,16 @@ class _Program:
         self.add(_RETURN, _ERRNO | error)
         self.load(_NUMBER)
 
+    def refuse_new_modes(self, number: int, flags: int) -> None:
+        """Refuses to create a file that runs as its owner."""
+        self.add(_EQUAL, number, 0, 6)
+        self.load(_argument(flags))
+        self.add(_ANY_BIT, _O_CREAT, 0, 3)
+        self.load(_argument(flags + 1))
+        self.add(_ANY_BIT, _RUNS_AS_OWNER, 0, 1)
+        self.add(_RETURN, _ERRNO | errno.EPERM)
+        self.load(_NUMBER)
+
 
 def filter_for(
     machine: str,
@@ -336,7 +360,16 @@ def filter_for(
         number = numbers[column]
         if number is not None:
             program.refuse(number)
-    # Its flags are in memory, where no filter can look; the C library then uses clone.
+    for numbers, mode in _MODES:
+        number = numbers[column]
+        if number is not None:
+            program.refuse_if(number, _argument(mode), [(_ANY_BIT, _RUNS_AS_OWNER)])
+    for numbers, flags in _OPENS:
+        number = numbers[column]
+        if number is not None:
+            program.refuse_new_modes(number, flags)
+    # Their flags are in memory, where no filter can look; programs then use the older calls.
+    program.refuse(_OPENAT2[column], errno.ENOSYS)
     program.refuse(_CLONE3[column], errno.ENOSYS)
     program.refuse_if(_CLONE[column], _argument(0), [(_ANY_BIT, _NEW_NAMESPACES)])
     program.refuse_if(_IOCTL[column], _argument(1), [(_EQUAL, _TIOCSTI), (_EQUAL, _TIOCLINUX)])

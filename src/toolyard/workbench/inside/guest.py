@@ -33,13 +33,18 @@ MOST_FRAMES = 30
 _SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 
 
-class ToolCallError(Exception):
-    """A tool failed, or may not be used."""
-
-    __module__ = "builtins"  # so that tracebacks name it as code knows it
+class CalledToolError(Exception):
+    """A tool failed, or may not be used. Code knows it as `ToolCallError`."""
 
 
-class Channel:
+CalledToolError.__module__, CalledToolError.__name__, CalledToolError.__qualname__ = (
+    "builtins",
+    "ToolCallError",
+    "ToolCallError",
+)
+
+
+class ControlChannel:
     """Messages to and from the gateway, over a socket that was open from the start."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -74,7 +79,7 @@ class Channel:
 class Tools:
     """Calls of the caller's tools, from any thread of this process."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ControlChannel) -> None:
         self._channel = channel
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -83,7 +88,7 @@ class Tools:
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         if os.getpid() != self._pid:
-            raise ToolCallError(
+            raise CalledToolError(
                 "tools can be called from the cell's own process only, not from a child process"
             )
         answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -97,7 +102,7 @@ class Tools:
         finally:
             self._waiting.pop(number, None)
         if answer.get("error") is not None:
-            raise ToolCallError(answer["error"])
+            raise CalledToolError(answer["error"])
         return answer.get("value")
 
     def answered(self, message: dict[str, Any]) -> None:
@@ -115,7 +120,7 @@ class Tools:
         """As Composio's helper of this name: returns the result and an error, one of them empty."""
         try:
             value = self.call(tool_slug, arguments or {})
-        except ToolCallError as error:
+        except CalledToolError as error:
             return {}, str(error)
         result: dict[str, Any] = {"data": value}
         if isinstance(value, dict) and "data" in value:
@@ -126,7 +131,7 @@ class Tools:
 class Shown:
     """What a cell shows besides text: tables and pictures."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ControlChannel) -> None:
         self._channel = channel
         self._images = 0
 
@@ -213,7 +218,7 @@ def _cell(value: Any) -> Any:
 class Cells:
     """Runs code in one module, and reports how it ended."""
 
-    def __init__(self, channel: Channel, tools: Tools, *, in_namespaces: bool) -> None:
+    def __init__(self, channel: ControlChannel, tools: Tools, *, in_namespaces: bool) -> None:
         import types
 
         self._channel = channel
@@ -228,7 +233,7 @@ class Cells:
         self._names.update(
             run_tool=tools.run_tool,
             run_composio_tool=tools.run_composio_tool,
-            ToolCallError=ToolCallError,
+            ToolCallError=CalledToolError,
             display=self._shown.display,
         )
 
@@ -365,7 +370,9 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
         sink.close()
 
 
-def _listen(channel: Channel, cells: Cells, tools: Tools, runs: "queue.SimpleQueue[dict[str, Any]]") -> None:
+def _listen(
+    channel: ControlChannel, cells: Cells, tools: Tools, runs: "queue.SimpleQueue[dict[str, Any]]"
+) -> None:
     """Takes messages while a cell runs. Without a gateway there is nothing left to do."""
     try:
         while (message := channel.receive()) is not None:
@@ -458,7 +465,7 @@ def main() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     life = int(sys.argv[2])
     connection.set_inheritable(False)
-    channel = Channel(connection)
+    channel = ControlChannel(connection)
     for name in sys.argv[3:]:
         __import__(name)
     channel.send({"type": "ready", "python": sys.version.split()[0]})
@@ -488,7 +495,7 @@ def main() -> None:
     _serve(channel, plan, is_namespaced=is_namespaced)
 
 
-def _serve(channel: Channel, plan: dict[str, Any], *, is_namespaced: bool) -> None:
+def _serve(channel: ControlChannel, plan: dict[str, Any], *, is_namespaced: bool) -> None:
     sys.argv = [""]
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] (a text stream)
     tools = Tools(channel)
