@@ -2,14 +2,16 @@
 
 import asyncio
 import io
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.workbench.conftest import LIMITS, caller, ended, fails, need_box, says, workbenches
+from tests.workbench.conftest import BOX_LIMITS, LIMITS, caller, ended, fails, need_box, says, workbenches
 from toolyard.workbench import ToolRefusedError, WorkbenchError
-from toolyard.workbench.box import BoxLimits
+from toolyard.workbench.box import BoxKit, BoxLimits, Interpreter, find_box
 from toolyard.workbench.local import LocalLimits, LocalWorkbench, LocalWorkbenches
 
 
@@ -31,7 +33,9 @@ async def test_an_exception_comes_back_as_a_traceback_of_the_cell_alone(bench: L
     assert "return 1 / 0" in failed.error
     assert "guest.py" not in failed.error
     assert (await bench.run("x")).value == "1"
-    assert "SyntaxError" in str((await fails(bench, "def f(:")).error)
+    wrong = str((await fails(bench, "def f(:")).error)
+    assert "SyntaxError" in wrong
+    assert "ast.py" not in wrong
     assert "SystemExit: 3" in str((await fails(bench, "raise SystemExit(3)")).error)
 
 
@@ -261,3 +265,14 @@ async def test_tables_and_pictures_come_back_as_such(folder: Path):
         assert drawn.images[0].data.startswith(b"\x89PNG")
         assert (drawn.tables[0].total, len(drawn.tables[0].rows)) == (200, 50)
         assert (await bench.run("1")).images == []
+
+
+def test_a_python_below_tmp_is_found_though_a_box_has_its_own_tmp(folder: Path):
+    need_box("bubblewrap")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    kit = BoxKit(is_ours=False)
+    try:
+        python = Interpreter.found(str(folder / "venv" / "bin" / "python"))
+        assert find_box("bubblewrap", kit, BOX_LIMITS, python).name == "bubblewrap"
+    finally:
+        kit.close()

@@ -81,8 +81,8 @@ _ENGLISH = WorkbenchTexts(
     with_network="It reaches public web addresses through a proxy (HTTP and HTTPS).",
     without_network="It has no network.",
     no_box=(
-        'no box can be had for the workbench ({}); hint: install bubblewrap, or set box = "limits" if you '
-        "trust all code that will run, since it protects no files"
+        "no box works for the workbench ({}); hint: install bubblewrap if it is missing (apt-get install "
+        'bubblewrap), or set box = "limits" if you trust all code that will run, since it protects no files'
     ),
     files_title="Files of the workbench",
     files_description="A file of your workbench, by its path below /home/user.",
@@ -146,8 +146,9 @@ _PORTUGUESE = WorkbenchTexts(
     with_network="Alcança endereços públicos da web por um proxy (HTTP e HTTPS).",
     without_network="Não tem rede.",
     no_box=(
-        'não há caixa para a bancada ({}); dica: instale o bubblewrap, ou defina box = "limits" se confia '
-        "em todo o código que vai rodar, pois ela não protege arquivos"
+        "nenhuma caixa funciona para a bancada ({}); dica: instale o bubblewrap, se faltar (apt-get install "
+        'bubblewrap), ou defina box = "limits" se confia em todo o código que vai rodar, pois ela não '
+        "protege arquivos"
     ),
     files_title="Arquivos da bancada",
     files_description="Um arquivo da sua bancada, pelo caminho abaixo de /home/user.",
