@@ -179,6 +179,13 @@ def test_a_name_that_is_none_is_answered_with_the_one_that_was_meant(
     assert third.startswith("hint: toolyard add NAME COMMAND")
 
 
+def test_a_name_that_nothing_is_like_is_answered_with_the_list(toolyard: Toolyard):
+    outcome = toolyard("add", "zzzzqqqq")
+    first, second, _ = outcome.err.splitlines()
+    assert (outcome.status, first) == (2, "error: no command and no URL, and no preset 'zzzzqqqq'")
+    assert second == "hint: `toolyard add --list` shows the presets"
+
+
 def test_another_name_and_another_version(toolyard: Toolyard):
     outcome = toolyard(
         "add", "time", "--as", "clock", "--version", "2025.1.2", "-o", "zone=UTC", "--no-check"

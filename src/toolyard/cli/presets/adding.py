@@ -62,11 +62,15 @@ def find_preset(name: str, forms: str) -> ServerRecipe:
     if name in known:
         return known[name].recipe
     hints = [forms]
+    problem = "no command and no URL"
     if name in BUNDLED:
         hints.insert(0, f"for the bundled server: toolyard add {name} --module {name}")
     elif near := nearest(name, list(known)):
         hints.insert(0, f"{near} It is a preset; `toolyard add --list` shows them all")
-    raise CommandError("no command and no URL", *hints)
+    elif name:
+        problem = f"{problem}, and no preset {name!r}"
+        hints.insert(0, "`toolyard add --list` shows the presets")
+    raise CommandError(problem, *hints)
 
 
 def read_recipe(source: str, via: str, name: str) -> ServerRecipe:

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -113,9 +114,11 @@ def _try_it(server: "Server", url: str) -> list[str]:
 def program_name() -> str:
     """The command to type in another terminal in this folder, whose PATH may differ."""
     found = Path(sys.argv[0]).absolute()
-    if found.name == "toolyard" and found.is_relative_to(Path.cwd()):
+    if found.name != "toolyard":
+        return "toolyard"
+    if found.is_relative_to(Path.cwd()):
         return str(found.relative_to(Path.cwd()))
-    return "toolyard"
+    return "toolyard" if shutil.which("toolyard") == str(found) else shlex.quote(str(found))
 
 
 WILDCARDS = ("0.0.0.0", "::", "")
