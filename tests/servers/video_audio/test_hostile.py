@@ -434,4 +434,4 @@ async def test_errors_are_in_portuguese_too(workspace: Path):
         )
         assert text == "red.mp4 não tem fluxo de áudio; tem video (h264)"
         done = await tools.call("extract_audio_from_video", video_path="gray.mp4", output_audio_path="o.mp3")
-        assert done.text.startswith("Áudio extraído para o.mp3 (mp3, mp3 44100 Hz 1 canais")
+        assert done.text.startswith("Áudio extraído para o.mp3 (mp3, mp3 44100 Hz 1 ch")

@@ -197,7 +197,7 @@ PT = MediaTexts(
     "instruções.",
     facts="{format}, {parts}{duration}, {size} bytes",
     video_fact="{codec} {width}x{height}{rate}",
-    audio_fact="{codec} {rate} Hz {channels} canais",
+    audio_fact="{codec} {rate} Hz {channels} ch",
     healthy="O servidor está bem! ffmpeg {version}, {video} codecs de vídeo e {audio} de áudio.",
     limited="O servidor está bem, mas a este ffmpeg ({version}) falta: {missing}.",
     damaged="{path} está danificado: partes dele não puderam ser lidas e faltam no resultado",

@@ -242,7 +242,8 @@ VIDEO = (
     LocalizedTool(
         name="download_video",
         title="Download a video",
-        description="Download a video with its sound into downloads/videos of the workspace.",
+        description="Download a video with its sound, from YouTube or another site, into downloads/videos "
+        "of the workspace.",
         parameters={
             "url": _URL_EN,
             "quality": "best or worst",
@@ -253,7 +254,8 @@ VIDEO = (
     LocalizedTool(
         name="baixar_video",
         title="Baixar um vídeo",
-        description="Baixa um vídeo com seu som para downloads/videos na área de trabalho.",
+        description="Baixa um vídeo com seu som, do YouTube ou de outro site, para downloads/videos na "
+        "área de trabalho.",
         parameters={
             "url": _URL_PT,
             "quality": ("qualidade", "best (melhor) ou worst (pior)"),
