@@ -65,9 +65,10 @@ def test_a_file_that_cannot_be_used_is_a_failure_and_the_rest_is_looked_at(tooly
 
 
 def test_extras_are_named_with_who_needs_them(toolyard: Toolyard):
-    config = f'{FREE}[servers.figures]\nmodule = "sql"\n[state]\nurl = "redis://127.0.0.1:9/0"\n'
+    config = f'{FREE}[servers.figures]\nmodule = "sql"\n[servers.eyes]\nmodule = "zai_vision"\n[state]\nurl = "redis://127.0.0.1:9/0"\n'
     checks = examined(toolyard, config)
     assert "for figures" in checks["extra sql"]["found"]
+    assert "for eyes" in checks["extra vision"]["found"]
     assert "for [state]" in checks["extra redis"]["found"]
 
 

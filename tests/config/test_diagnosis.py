@@ -69,6 +69,11 @@ def test_variables_that_are_not_set_are_named_by_server(tmp_path: Path):
     assert problems(file, TOKEN="hush") == []
 
 
+def test_toolyard_itself_need_not_be_on_the_path(tmp_path: Path):
+    file = write(tmp_path, '[servers.time]\ncommand = "toolyard"\nenv = { PATH = "/nowhere" }\n')
+    assert problems(file) == []
+
+
 def test_a_missing_program_and_a_missing_folder_are_found(tmp_path: Path):
     file = write(
         tmp_path,

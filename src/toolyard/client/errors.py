@@ -29,6 +29,7 @@ from ..upstream.errors import (
     InvalidReplyError,
     NotReachedError,
     UnknownRevision,
+    UpstreamDownError,
     UpstreamError,
 )
 from ..upstream.stdio.launch import StartError
@@ -139,6 +140,8 @@ def _by_kind(causes: list[BaseException], name: str, method: str) -> ClientError
         return ProtocolError(f"{name} does not speak MCP: {reason}", "an MCP endpoint often ends in /mcp")
     if isinstance(error, ConnectionLostError) and "without an answer" in error.reason:
         return kind(f"{name} closed the connection before it answered {method!r}")
+    if isinstance(error, UpstreamDownError):  # of a gateway in this process: a server behind it
+        name = f"server {error.server!r}"
     said = f"{name} {error.reason[3:]}" if error.reason.startswith("it ") else f"{name}: {error.reason}"
     if isinstance(error, InvalidReplyError):
         return ProtocolError(said)

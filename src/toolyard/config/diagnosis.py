@@ -17,7 +17,7 @@ from .errors import ConfigError, ConfigValueError, nearest_or_all
 from .files import display_path, read
 from .loader import KEYS, is_foreign, load, server_tables
 from .models import Config, ServerConfig, Stdio
-from .servers import ServerEntry, check_keys, server_config
+from .servers import OWN_PROGRAM, ServerEntry, check_keys, server_config
 from .values import nonempty, table, texts
 
 Level = Literal["error", "warning"]
@@ -200,5 +200,5 @@ def _missing_parts(server: ServerConfig) -> Iterator[tuple[str, str]]:
     program = where.command
     if folder is not None and os.sep in program:
         program = os.path.join(folder, program)
-    if shutil.which(program, path=path) is None:
+    if program != OWN_PROGRAM and shutil.which(program, path=path) is None:
         yield f"starts {where.command!r}, which is not on PATH", "install it, or give its full path"

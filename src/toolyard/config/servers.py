@@ -54,6 +54,9 @@ BUNDLED = {
     "zai_vision": "questions about images and videos to a vision model",
 }
 
+OWN_PROGRAM = "toolyard"
+"""A command that starts this installation, also where it is not on PATH: `toolyard envs run …`."""
+
 
 def module_of(name: str) -> str:
     """The module of a bundled server; any other name unchanged."""

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from ...config import Config
 from ...config.errors import nearest_or_all
-from ...config.servers import is_table
-from ...upstream.stdio.launch import OWN_PROGRAM
+from ...config.servers import OWN_PROGRAM, is_table
 from ..client.connection import READY, ConnectOptions
 from ..configuration.file import ConfigFile, config_path, edited_file_option, secrets_in
 from ..json_values import as_list

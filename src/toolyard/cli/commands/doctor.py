@@ -194,7 +194,13 @@ def _is_installed(package: str) -> bool:
     return True
 
 
-_OF_SERVERS = {"sql": "sql", "schema": "sql", "browser": "browser"}
+_OF_SERVERS = {
+    "sql": "sql",
+    "schema": "sql",
+    "browser": "browser",
+    "youtube": "youtube",
+    "zai_vision": "vision",
+}
 _OF_SCHEMES = {
     "postgres": "postgres",
     "postgresql": "postgres",
@@ -242,7 +248,7 @@ def _scheme(url: str) -> str:
 def _programs(config: "Config") -> Iterator[CheckResult]:
     """The programs that servers start, each once."""
     from ...config import Stdio
-    from ...upstream.stdio.launch import OWN_PROGRAM
+    from ...config.servers import OWN_PROGRAM
 
     users: dict[tuple[str, str], list[str]] = {}
     for server in config.servers:

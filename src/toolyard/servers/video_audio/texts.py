@@ -165,7 +165,7 @@ EN = MediaTexts(
     long_subtitles="{path} is too large for subtitles: {size} bytes, at most {most}",
     all_silent="{path} is silent throughout at {db:g} dB; choose a lower silence_threshold_db, such as "
     "{lower:g}",
-    no_ffmpeg="ffmpeg is missing: {reason}",
+    no_ffmpeg="{reason}",
     no_filter="this ffmpeg lacks the filter {name}, which the tool needs; install a complete ffmpeg, or "
     "pip install 'toolyard[media]' and unset the setting ffmpeg",
     no_font="no font was found; install one (apt-get install fonts-dejavu-core, or pip install "

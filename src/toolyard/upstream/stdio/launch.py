@@ -8,6 +8,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from ...config.servers import OWN_PROGRAM
+
 # The variables a program needs to run at all. Any other may be a secret meant for another program, so it
 # has to be named in the server's entry: env = { TOKEN = "${TOKEN}" }.
 _NAMES = """
@@ -23,8 +25,6 @@ _NAMES = """
 PASSED_ON = frozenset(_NAMES.split())
 PASSED_ON_PREFIXES = ("LC_", "XDG_")
 NESTING = "TOOLYARD_NESTING"
-OWN_PROGRAM = "toolyard"
-"""Starts this installation, also where it is not on PATH: `toolyard envs run …`."""
 
 
 class Program(Protocol):
