@@ -273,7 +273,8 @@ class Cells:
     def _python(self, code: str, number: int) -> str:
         name = CELL_NAME.format(number)
         linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
-        tree = compile(code, name, "exec", ast.PyCF_ONLY_AST)
+        # Not ast.parse, which would be a line of every traceback of a syntax error.
+        tree = cast(ast.Module, compile(code, name, "exec", ast.PyCF_ONLY_AST))
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         value: Any = None
         self._shown.begin()
