@@ -331,6 +331,16 @@ async def test_why_a_server_is_missing_is_told_by_health_and_by_the_instructions
         assert reason[:100] in told.result["instructions"]
 
 
+async def test_why_it_is_missing_is_logged_again_after_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    server = at(f"http://127.0.0.1:{free_port()}/mcp", connect_timeout=1)
+    for _ in range(2):
+        caplog.clear()
+        async with yard(server, state=str(tmp_path), list_wait=2) as front:
+            await front.until_health(lambda health: "cannot be reached" in caplog.text)
+
+
 async def test_why_it_was_missing_is_known_after_a_restart(tmp_path: Path):
     server = at(f"http://127.0.0.1:{free_port()}/mcp", connect_timeout=1)
     async with yard(server, state=str(tmp_path), list_wait=2) as front:

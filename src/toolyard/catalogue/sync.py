@@ -92,6 +92,7 @@ class CatalogueSync:
         self._reading = False
         self._slow_down = False
         """Whether its last list was not valid: then it is not read again at once."""
+        self._has_warned = False
         self._down_since: float | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -167,8 +168,11 @@ class CatalogueSync:
     def report_fault(self, reason: str) -> None:
         """Record and log why the upstream, or a part of it, is missing."""
         reason = redact(reason)
-        if self._server.fault != reason:
+        is_new = self._server.fault != reason
+        if is_new or not self._has_warned:  # a fault may be remembered from an earlier process
             logger.warning("%s: %s", self._config.name, reason)
+            self._has_warned = True
+        if is_new:
             self._server.fault = reason
             self._down_since = self._down_since or time.monotonic()
             self._save()
