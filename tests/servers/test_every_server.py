@@ -151,6 +151,14 @@ EXTRAS = {
     "youtube": ("youtube", "yt_dlp"),
     "zai_vision": ("vision", "PIL"),
 }
+HANDS: list[tuple[str, str, dict[str, Any], str]] = [
+    ("local_toolkit", "write_local_file", {"path": "a.md", "content": "tea"}, '"chars":3'),
+    ("workbench", "REMOTE_WORKBENCH", {"code_to_execute": "print(6 * 7)"}, "42"),
+    ("video_audio", "health_check", {}, "ffmpeg"),
+    ("youtube", "get_metadata", {"url": "file:///etc/passwd"}, "file"),
+    ("zai_vision", "analyze_image", {"image_source": "tea.png", "prompt": "What is it?"}, "Z_AI_API_KEY"),
+]
+"""A server, a call of one of its tools, and what its text says."""
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -230,6 +238,20 @@ async def test_one_is_handed_to_an_application_of_the_agent_sdk(tmp_path: Path):
         assert saved.structured is not None
         assert saved.structured["path"] == "/memories/tea.md"
         assert "green tea" in (await peer.call("view_memories", path="/memories/tea.md")).text
+    await server.close()
+
+
+@pytest.mark.parametrize(("name", "tool", "arguments", "said"), HANDS, ids=[name for name, *_ in HANDS])
+async def test_the_hands_work_for_an_application_of_the_agent_sdk(
+    name: str, tool: str, arguments: dict[str, Any], said: str, tmp_path: Path
+):
+    server = made(name, workspace=str(tmp_path / "workspace"))
+
+    async def at_once() -> None:
+        """Nothing has to begin first."""
+
+    async with claude_code(tmp_path, create_sdk_server(server), "2025-11-25", at_once) as peer:
+        assert said in (await peer.call(tool, **arguments)).text
     await server.close()
 
 
