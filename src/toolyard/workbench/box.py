@@ -310,9 +310,13 @@ class BubblewrapBox(Box):
     def _files(self, base: Path) -> list[str]:
         places = [*self._python.folders, *(name for name, _ in self._python.links), confinement.HOME]
         above = {str(folder) for path in places for folder in Path(path).parents if folder != Path("/")}
-        bound: list[str] = []
+        size = str(self._limits.temporary_bytes)
+        bound = ["--perms", "0755", "--dir", "/dev"]
+        # First, so that they do not hide a Python that is below /tmp.
+        for path in ("/tmp", "/dev/shm"):
+            bound += ["--perms", "1777", "--size", size, "--tmpfs", path]
         # Those that bubblewrap makes by itself are for root alone, if root starts it.
-        for path in sorted({*above, "/etc", "/dev", "/run", "/home", "/etc/ssl"}):
+        for path in sorted({*above, "/etc", "/run", "/home", "/etc/ssl"} - {"/tmp"}):
             bound += ["--perms", "0755", "--dir", path]
         for path in _SYSTEM:
             # On most systems some of these are links into /usr.
@@ -332,9 +336,6 @@ class BubblewrapBox(Box):
             bound += ["--dev-bind", path, path]
         for link, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
             bound += ["--symlink", f"/proc/self/{target}", f"/dev/{link}"]
-        size = str(self._limits.temporary_bytes)
-        for path in ("/tmp", "/dev/shm"):
-            bound += ["--perms", "1777", "--size", size, "--tmpfs", path]
         if self._proxy is not None:
             bound += ["--bind-try", str(self._proxy), PROXY_SOCKET]
         return [
