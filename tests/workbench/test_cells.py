@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.workbench.conftest import LIMITS, caller, ended, fails, need_box, says, workbenches
 from toolyard.workbench import ToolCallError, WorkbenchError
-from toolyard.workbench.box import BoxLimits
+from toolyard.workbench.box import BoxKit, BoxLimits, Interpreter, find_box
 from toolyard.workbench.local import LocalLimits, LocalWorkbench, LocalWorkbenches
 
 
@@ -178,6 +179,40 @@ async def test_sessions_have_their_own_variables_and_share_the_files(bench: Loca
             await bench.run("1", session=bad)
 
 
+async def test_a_session_of_another_conversation_is_another_session(benches: LocalWorkbenches):
+    first, second = benches.of(caller("ana", "one")), benches.of(caller("ana", "two"))
+    await first.run("x = 1; open('f', 'w')", session="main")
+    assert "NameError" in str((await fails(second, "x", session="main")).error)
+    assert (await second.run("import os; os.listdir('.')", session="main")).value == "[]"
+
+
+async def test_values_that_are_no_json_are_errors_of_the_code(bench: LocalWorkbench):
+    async def echo(_name: str, arguments: dict[str, Any]) -> Any:
+        return arguments
+
+    await bench.run("x = 5")
+    for value, error in (
+        ("float('nan')", "ValueError"),
+        (r"'\udcff'", "UnicodeEncodeError"),
+        ("'x' * 17_000_000", "ValueError"),
+    ):
+        assert error in str((await fails(bench, f"run_tool('t', a={value})", call_tool=echo)).error)
+    assert "ValueError: ?" in str((await fails(bench, r"raise ValueError('\udcff')")).error)
+    assert len(str((await fails(bench, "raise ValueError('x' * 20_000_000)")).error)) <= 20_000
+    assert (await bench.run("x")).value == "5"
+
+
+async def test_code_may_use_what_a_tool_has_just_written(benches: LocalWorkbenches):
+    bench = benches.of(caller("ana"))
+    await bench.run("1")
+
+    async def write(_name: str, _arguments: dict[str, Any]) -> None:
+        await bench.write_file("new/a.txt", io.BytesIO(b"tea"))
+
+    code = "run_tool('write'); open('new/b.txt', 'w'); open('new/a.txt').read()"
+    assert (await bench.run(code, call_tool=write)).value == "'tea'"
+
+
 async def test_nobody_reaches_the_session_or_the_files_of_another(benches: LocalWorkbenches):
     ana, bob = benches.of(caller("ana")), benches.of(caller("bob"))
     hers = await ana.run("secret = 'tea'; open('secret.txt', 'w').write(secret); import os; os.getcwd()")
@@ -261,3 +296,14 @@ async def test_tables_and_pictures_come_back_as_such(folder: Path):
         assert drawn.images[0].data.startswith(b"\x89PNG")
         assert (drawn.tables[0].total, len(drawn.tables[0].rows)) == (200, 50)
         assert (await bench.run("1")).images == []
+
+
+async def test_a_python_below_tmp_can_be_used(folder: Path):
+    need_box("bubblewrap")
+    venv.create(folder / "env", symlinks=True)
+    kit = BoxKit(is_ours=False)
+    try:
+        python = Interpreter.found(str(folder / "env/bin/python"))
+        assert find_box("bubblewrap", kit, BoxLimits(), python).name == "bubblewrap"
+    finally:
+        kit.close()
