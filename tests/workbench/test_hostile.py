@@ -5,6 +5,7 @@ docs/servers/workbench.md; what came of it is here.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -36,7 +37,9 @@ async def test_a_fork_bomb_runs_into_its_limit(bench: LocalWorkbench, benches: L
     assert (await bench.run("1 + 1")).value == "2"
 
 
-async def test_a_fork_bomb_that_never_ends_is_ended(bench: LocalWorkbench, benches: LocalWorkbenches):
+async def test_a_fork_bomb_that_never_ends_is_ended(
+    bench: LocalWorkbench, benches: LocalWorkbenches, folder: Path
+):
     code = """
 import os, time
 while True:
@@ -48,6 +51,7 @@ while True:
     assert (await fails(bench, code, timeout=1.0)).fault == "timeout"
     # What it started is gone, with the session or without it.
     assert len(benches.processes()) <= 2
+    assert _processes_in(folder) <= 2
     assert (await bench.run("1 + 1")).value == "2"
 
 
@@ -508,3 +512,12 @@ open('a', 'w'); shutil.copy2('a', 'b')
 def _found(folder: Path, name: str) -> Path:
     [path] = folder.rglob(name)
     return path
+
+
+def _processes_in(folder: Path) -> int:
+    """How many processes of the machine work below a folder, whoever their parents are."""
+    count = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            count += os.readlink(process / "cwd").startswith(str(folder))
+    return count

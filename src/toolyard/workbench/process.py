@@ -205,6 +205,8 @@ class BoxProcess:
         self._life = -1
         self._first = 0
         """The first process of the box, as the system counts."""
+        self._group = 0
+        """Without namespaces: the group of the cell's process and of all that it starts."""
         self._first_handle = -1
         self._buffer = bytearray()
         self._inbox: deque[tuple[_AnyMessage, bytes] | BrokenBoxError] = deque()
@@ -283,6 +285,8 @@ class BoxProcess:
             raise BrokenBoxError(message.reason)
         if not isinstance(message, _Confined):
             raise BrokenBoxError("it was not confined as agreed")
+        if not self.box.has_processes_of_its_own:
+            self._group = next(iter(_family(self._first)[1:]), 0)
         return self.box.home(place)
 
     @property
@@ -319,7 +323,11 @@ class BoxProcess:
         if process is None:
             return
         if not self.box.has_processes_of_its_own:
-            # Its groups: that of the first process, and that of the cell.
+            # The whole group at once and before the first process, which adopts: while single processes are
+            # ended, others fork.
+            if self._group:
+                with contextlib.suppress(OSError):
+                    os.killpg(self._group, signal.SIGKILL)
             for pid in _family(process.pid):
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
