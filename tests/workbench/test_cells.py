@@ -182,6 +182,40 @@ async def test_sessions_have_their_own_variables_and_share_the_files(bench: Loca
             await bench.run("1", session=bad)
 
 
+async def test_a_session_of_another_conversation_is_another_session(benches: LocalWorkbenches):
+    first, second = benches.of(caller("ana", "one")), benches.of(caller("ana", "two"))
+    await first.run("x = 1; open('f', 'w')", session="main")
+    assert "NameError" in str((await fails(second, "x", session="main")).error)
+    assert (await second.run("import os; os.listdir('.')", session="main")).value == "[]"
+
+
+async def test_values_that_are_no_json_are_errors_of_the_code(bench: LocalWorkbench):
+    async def echo(_name: str, arguments: dict[str, Any]) -> Any:
+        return arguments
+
+    await bench.run("x = 5")
+    for value, error in (
+        ("float('nan')", "ValueError"),
+        (r"'\udcff'", "UnicodeEncodeError"),
+        ("'x' * 17_000_000", "ValueError"),
+    ):
+        assert error in str((await fails(bench, f"run_tool('t', a={value})", call_tool=echo)).error)
+    assert "ValueError: ?" in str((await fails(bench, r"raise ValueError('\udcff')")).error)
+    assert len(str((await fails(bench, "raise ValueError('x' * 20_000_000)")).error)) <= 20_000
+    assert (await bench.run("x")).value == "5"
+
+
+async def test_code_may_use_what_a_tool_has_just_written(benches: LocalWorkbenches):
+    bench = benches.of(caller("ana"))
+    await bench.run("1")
+
+    async def write(_name: str, _arguments: dict[str, Any]) -> None:
+        await bench.write_file("new/a.txt", io.BytesIO(b"tea"))
+
+    code = "run_tool('write'); open('new/b.txt', 'w'); open('new/a.txt').read()"
+    assert (await bench.run(code, call_tool=write)).value == "'tea'"
+
+
 async def test_nobody_reaches_the_session_or_the_files_of_another(benches: LocalWorkbenches):
     ana, bob = benches.of(caller("ana")), benches.of(caller("bob"))
     hers = await ana.run("secret = 'tea'; open('secret.txt', 'w').write(secret); import os; os.getcwd()")

@@ -46,7 +46,9 @@ async def test_a_fork_bomb_runs_into_its_limit(bench: LocalWorkbench, benches: L
     assert (await bench.run("1 + 1")).value == "2"
 
 
-async def test_a_fork_bomb_that_never_ends_is_ended(bench: LocalWorkbench, benches: LocalWorkbenches):
+async def test_a_fork_bomb_that_never_ends_is_ended(
+    bench: LocalWorkbench, benches: LocalWorkbenches, folder: Path
+):
     code = """
 import os, time
 while True:
@@ -58,6 +60,7 @@ while True:
     assert (await fails(bench, code, timeout=1.0)).fault == "timeout"
     # What it started is gone, with the session or without it.
     assert len(benches.processes()) <= 2
+    assert _processes_in(folder) <= 2
     assert (await bench.run("1 + 1")).value == "2"
 
 
@@ -215,6 +218,80 @@ async def test_whoever_closes_the_channel_is_ended_when_its_time_is_over(bench: 
     failed = await fails(bench, f"{CHANNEL}os.close(channel)\nwhile True: pass", timeout=0.5)
     assert failed.variables_lost
     assert (await bench.run("1")).value == "1"
+
+
+BACKGROUND = """
+import gc, threading, time
+channel = [one for one in gc.get_objects() if type(one).__name__ == 'ControlChannel'][0]
+def flood():
+    while True:
+        channel.send({"type": "call", "call": 1, "name": "x", "arguments": {"a": "x" * 1_000_000}})
+"""
+
+
+async def test_calls_that_nobody_takes_do_not_fill_our_memory(bench: LocalWorkbench):
+    began = _own_memory()
+    await bench.run(BACKGROUND + "threading.Thread(target=flood, daemon=True).start()")
+    await asyncio.sleep(3)  # nothing happens that could be waited for: the flood is held up, or fills us
+    assert _own_memory() - began < 64 * 1024**2
+
+
+async def test_calls_whose_answers_are_not_read_do_not_fill_our_memory(bench: LocalWorkbench):
+    async def call(_name: str, _arguments: dict[str, Any]) -> str:
+        return "x" * 1_000_000
+
+    began = _own_memory()
+    code = (
+        BACKGROUND
+        + "import inside.guest as guest\nguest.ControlChannel.receive = lambda _: time.sleep(1000)\nflood()"
+    )
+    assert (await fails(bench, code, timeout=4.0, call_tool=call)).variables_lost
+    assert _own_memory() - began < 128 * 1024**2
+
+
+def _own_memory() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def test_code_that_is_not_read_is_over_its_time_too(bench: LocalWorkbench):
+    deaf = "import time, inside.guest as guest\nguest.ControlChannel.receive = lambda _: time.sleep(1000)"
+    await bench.run(deaf)
+    await bench.run("1")  # the last message that is read
+    failed = await fails(bench, "#" + "x" * 1_000_000, timeout=1.0)
+    assert (failed.fault, failed.variables_lost) == ("timeout", True)
+
+
+async def test_a_table_without_an_end_is_cut(bench: LocalWorkbench):
+    table = '{"type": "table", "columns": ["a"] * 1000, "rows": [["x"] * 1000] * 1000, "total": 1000}'
+    [shown] = (await bench.run(BACKGROUND + f"channel.send({table})")).tables
+    assert (len(shown.columns), len(shown.rows), len(shown.rows[0])) == (41, 50, 41)
+
+
+async def test_what_a_cell_leaves_behind_has_the_limits_of_a_cell(
+    bench: LocalWorkbench, benches: LocalWorkbenches
+):
+    for code in (
+        "    for _ in range(6):\n        if os.fork() == 0: a = b'x' * 100_000_000; time.sleep(1000)",
+        "    for i in range(100): open(f'f{i}', 'wb').write(bytes(3 * 1024**2))\n    time.sleep(1000)",
+    ):
+        first = await bench.run(f"import os, time\nif os.fork() == 0:\n{code}")
+        assert first.fault is None
+        for pid in benches.processes():
+            await ended(pid)
+        again = await bench.run("import os, glob\nfor name in glob.glob('f*'): os.remove(name)")
+        assert again.is_new
+
+
+async def test_memory_that_belongs_to_no_process_cannot_be_had(bench: LocalWorkbench):
+    code = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.shmget(0, 1 << 20, 0o1600), libc.msgget(0, 0o1600), libc.semget(0, 1, 0o1600))
+os.memfd_create('a')
+"""
+    failed = await fails(bench, code)
+    assert (failed.stdout, failed.fault) == ("-1 -1 -1\n", "exception")
+    assert "PermissionError" in str(failed.error)
 
 
 async def test_a_forged_answer_hurts_only_its_own_session(benches: LocalWorkbenches):
@@ -484,3 +561,52 @@ async def test_workspaces_of_others_are_hidden_from_the_local_user(folder: Path)
             await local.run("import os; [os.listdir('.'), os.listdir('.toolyard')]")
         ).value == "[['.toolyard'], []]"
         assert "Read-only" in str((await fails(local, "open('.toolyard/x', 'w')")).error)
+
+
+async def test_the_local_user_cannot_take_the_place_of_the_workspaces_of_others(folder: Path):
+    need_box("bubblewrap")
+    async with workbenches("bubblewrap", folder, LocalLimits(seconds=20, warm=0)) as benches:
+        # Nobody else has been here, so there is nothing to hide yet.
+        failed = await fails(benches.of(caller()), "import os; os.symlink('/etc', '.toolyard')")
+        assert "FileExistsError" in str(failed.error)
+        assert (await benches.of(caller("ana")).run("1")).value == "1"
+
+
+async def test_files_of_others_keep_their_modes_and_times(benches: LocalWorkbenches, folder: Path):
+    await benches.of(caller("ana")).run("open('hers.txt', 'w')")
+    path = _found(folder, "hers.txt")
+    before = path.stat()
+    code = f"""
+import os, shutil
+for act in (
+    lambda: os.chmod({str(path)!r}, 0),
+    lambda: os.utime({str(path)!r}, (1, 1)),
+    lambda: os.chmod({str(path.parent)!r}, 0),
+    lambda: os.setpriority(os.PRIO_USER, os.getuid(), 19),
+):
+    try: act()
+    except OSError: pass
+open('a', 'w'); shutil.copy2('a', 'b')
+"""
+    await says(benches.of(caller("bob")), code)
+    after = path.stat()
+    assert (after.st_mode, after.st_mtime_ns, after.st_ctime_ns) == (
+        before.st_mode,
+        before.st_mtime_ns,
+        before.st_ctime_ns,
+    )
+    assert path.parent.stat().st_mode & 0o700 == 0o700
+
+
+def _found(folder: Path, name: str) -> Path:
+    [path] = folder.rglob(name)
+    return path
+
+
+def _processes_in(folder: Path) -> int:
+    """How many processes of the machine work below a folder, whoever their parents are."""
+    count = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            count += os.readlink(process / "cwd").startswith(str(folder))
+    return count

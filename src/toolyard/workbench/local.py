@@ -11,16 +11,17 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import time
 from contextvars import ContextVar
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 from msgspec import Struct
 
 from ..egress import EgressProxy
 from ..wire.call import Caller
-from ..workspace import RESERVED, Workspace, WorkspaceError, Workspaces
+from ..workspace import RESERVED, Workspace, WorkspaceChange, WorkspaceError, Workspaces
 from .box import Box, BoxKit
 from .folder import BoxFolder, ChangedFile, DiskLimits
 from .inside import confinement
@@ -77,7 +78,7 @@ _running: ContextVar[frozenset[str]] = ContextVar("running", default=frozenset()
 """The sessions whose code led to this call: code that calls a tool that runs code."""
 
 Owner = tuple[str, str]
-"""A principal and one of its conversations."""
+"""A principal and one of its conversations; all of them are one if they share a folder."""
 
 
 class _Session:
@@ -114,8 +115,8 @@ class LocalWorkbenches:
         self._workspaces = workspaces
         self._proxy = proxy
         self._proxy_is_open = False
-        self._sessions: dict[tuple[str, str], _Session] = {}
-        """By principal and id."""
+        self._sessions: dict[tuple[Owner, str], _Session] = {}
+        """By owner and id."""
         self._own: dict[Owner, str] = {}
         """The ids of sessions that nobody named: one for each conversation."""
         self._opening = asyncio.Lock()
@@ -157,7 +158,7 @@ class LocalWorkbenches:
     # Sessions
 
     def find(self, caller: Caller, id: str) -> _Session | None:
-        session = self._sessions.get((caller.principal.binding, id))
+        session = self._sessions.get((self._owner(caller), id))
         return None if session is None or session.process.is_over else session
 
     async def session(self, caller: Caller, name: str | None) -> tuple[_Session, bool]:
@@ -178,16 +179,16 @@ class LocalWorkbenches:
         async with self._opening:
             if self._closed:
                 raise WorkbenchError("unavailable", "the workbench is closing")
-            owner = (binding, caller.thread)
+            owner = self._owner(caller)
             id = name or self._own.get(owner)
-            known = None if id is None else self._sessions.get((binding, id))
+            known = None if id is None else self._sessions.get((owner, id))
             if known is not None and not known.process.is_over:
                 return known, False
             if known is not None:
                 self._drop(known)
             self._make_room(binding)
             session = await self._open(caller, id or f"wb_{secrets.token_hex(8)}")
-            self._sessions[binding, session.id] = session
+            self._sessions[owner, session.id] = session
             if name is None:
                 self._own[owner] = session.id
             if self._sweeping is None or self._sweeping.done():
@@ -209,12 +210,18 @@ class LocalWorkbenches:
         except BaseException:
             await process.close()
             raise
-        return _Session(id, (caller.principal.binding, caller.thread), process, home, workspace, folder)
+        return _Session(id, self._owner(caller), process, home, workspace, folder)
+
+    def _owner(self, caller: Caller) -> Owner:
+        return caller.principal.binding, self._workspaces.key(caller)[1]
 
     def _workspace_of(self, caller: Caller) -> Workspace:
         try:
             found = self._workspaces.of(caller)
-            if self.box.has_processes_of_its_own or RESERVED in found.root.parts:
+            if RESERVED in found.root.parts:
+                return found
+            if self.box.has_processes_of_its_own:
+                _reserve(found.root)
                 return found
             # Such a box cannot hide the workspaces of others, which are below this one.
             return Workspace(found.root / INNER, found.limits)
@@ -225,7 +232,7 @@ class LocalWorkbenches:
         """Where the files of a session are, and the folder as code sees it; without starting a box."""
         found = self.find(caller, session) if session else None
         if found is None and session is None:
-            found = self.find(caller, self._own.get((caller.principal.binding, caller.thread), ""))
+            found = self.find(caller, self._own.get(self._owner(caller), ""))
         if found is not None:
             return found.workspace, found.home
         workspace = self._workspace_of(caller)
@@ -234,7 +241,7 @@ class LocalWorkbenches:
     def _make_room(self, binding: str) -> None:
         for key in [key for key, session in self._sessions.items() if session.process.is_over]:
             self._drop(self._sessions[key])
-        own = [session for key, session in self._sessions.items() if key[0] == binding]
+        own = [session for (owner, _), session in self._sessions.items() if owner[0] == binding]
         crowd = own if len(own) >= self.limits.sessions_of_one else list(self._sessions.values())
         if crowd is not own and len(crowd) < self.limits.sessions:
             return
@@ -244,7 +251,7 @@ class LocalWorkbenches:
         self._drop(min(idle, key=lambda session: session.used_at))
 
     def _drop(self, session: _Session) -> None:
-        self._sessions.pop((session.owner[0], session.id), None)
+        self._sessions.pop((session.owner, session.id), None)
         ending = asyncio.create_task(session.process.close())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
@@ -318,6 +325,15 @@ def _base_of(root: Path) -> Path:
     """The folder of all workspaces, of which this is one."""
     parts = root.parts
     return Path(*parts[: parts.index(RESERVED)]) if RESERVED in parts else root
+
+
+def _reserve(root: Path) -> None:
+    """Makes the folder of the other workspaces, which the box then hides: code must not make it first."""
+    folder = root / RESERVED
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(0o700)
+    if not stat.S_ISDIR(folder.lstat().st_mode):
+        raise WorkbenchError("unavailable", f"{RESERVED!r} in the workspace is no folder")
 
 
 class LocalWorkbench:
@@ -413,6 +429,7 @@ class LocalWorkbench:
             raise WorkbenchError("invalid", f"code may have at most {MAX_CODE} bytes, and no null character")
         held, is_new = await self._benches.session(self._caller, session)
         running = _running.set(_running.get() | {held.id})
+        given = _HandedOver(held)
         try:
             held.cells += 1
             before = await asyncio.to_thread(held.folder.prepare)
@@ -423,11 +440,12 @@ class LocalWorkbench:
                 output=OutputLimits(shown=limits.output_bytes, kept=limits.output_file_bytes),
                 watch=Watch(limits.memory, lambda: held.folder.excess(before, held.process.processes())),
                 on_output=on_output,
-                call_tool=call_tool,
+                call_tool=None if call_tool is None else given.after(call_tool),
             )
             after = await asyncio.to_thread(held.folder.measure)
             return held, is_new, outcome, after.changed_since(before)
         finally:
+            given.close()
             _running.reset(running)
             self._benches.drop_if_over(held)
             held.lock.release()
@@ -477,6 +495,29 @@ class LocalWorkbench:
             return WorkbenchFile(f"{home}/{workspace.relative(relative)}", entry.size)
 
         return await asyncio.to_thread(copy)
+
+
+class _HandedOver:
+    """Files that tools write while a cell runs belong to its user too, before the cell hears of them."""
+
+    def __init__(self, held: _Session) -> None:
+        self._folder = held.folder
+        self._is_changed = False
+        self.close = held.workspace.subscribe(self._on_change)
+
+    def _on_change(self, _: WorkspaceChange) -> None:
+        self._is_changed = True
+
+    def after(self, call_tool: CallTool) -> CallTool:
+        async def call(name: str, arguments: dict[str, Any]) -> Any:
+            try:
+                return await call_tool(name, arguments)
+            finally:
+                if self._is_changed:
+                    self._is_changed = False
+                    await asyncio.to_thread(self._folder.hand_over)
+
+        return call
 
 
 def _relative(path: str, home: str) -> str:

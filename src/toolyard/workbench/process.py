@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from .box import Box, Descriptors, Place
-from .inside.guest import HEADER
+from .inside.guest import HEADER, MESSAGE_BYTES, TABLE_COLUMNS, TABLE_ROWS
 from .protocol import CallTool, CellImage, CellTable, Fault, OnOutput, ToolRefusedError, WorkbenchError
 
 START_SECONDS = 30.0
@@ -32,12 +32,17 @@ END_SECONDS = 10.0
 OWN_PROCESSES = 2
 """Of a box: the first one, which waits for the others, and the one that runs cells."""
 WATCH_SECONDS = 0.2
+IDLE_WATCH_SECONDS = 1.0
+"""Between cells, when code that a cell left behind may run."""
 STREAM_SECONDS = 0.5
-MESSAGE_BYTES = 16 * 1024**2
+MOST_MESSAGES = 8
+"""That wait for a cell to take them; as long as they do, no more are read."""
 SHOWN_BYTES = 24 * 1024**2
 """Of all tables and pictures of a cell."""
 MOST_SHOWN = 40
 CALLS_AT_ONCE = 16
+MOST_REFUSALS = 1000
+"""Refused calls whose refusal the box has not read yet."""
 VALUE_CHARS = 20_000
 _READ_BYTES = 65536
 _MOST_READS = 32
@@ -200,9 +205,14 @@ class BoxProcess:
         self._life = -1
         self._first = 0
         """The first process of the box, as the system counts."""
+        self._group = 0
+        """Without namespaces: the group of the cell's process and of all that it starts."""
         self._first_handle = -1
         self._buffer = bytearray()
         self._inbox: deque[tuple[_AnyMessage, bytes] | BrokenBoxError] = deque()
+        self._is_paused = False
+        """The inbox is full, and the channel is not read."""
+        self._idle_watch: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
         self._sending = asyncio.Lock()
         self._runs = 0
@@ -275,6 +285,8 @@ class BoxProcess:
             raise BrokenBoxError(message.reason)
         if not isinstance(message, _Confined):
             raise BrokenBoxError("it was not confined as agreed")
+        if not self.box.has_processes_of_its_own:
+            self._group = next(iter(_family(self._first)[1:]), 0)
         return self.box.home(place)
 
     @property
@@ -286,6 +298,8 @@ class BoxProcess:
         if self._closed:
             return ""
         self._closed = True
+        if self._idle_watch is not asyncio.current_task():
+            self._stop_idle_watch()
         process, control = self._process, self._control
         if control is not None:
             asyncio.get_running_loop().remove_reader(control)
@@ -309,6 +323,10 @@ class BoxProcess:
         if process is None:
             return
         if not self.box.has_processes_of_its_own:
+            # The group of the cells at once, if it is known: while processes are looked for, others fork.
+            if self._group:
+                with contextlib.suppress(OSError):
+                    os.killpg(self._group, signal.SIGKILL)
             self._kill_groups(process.pid)
         if self._first_handle >= 0:
             with contextlib.suppress(OSError):
@@ -370,15 +388,22 @@ class BoxProcess:
             self._receive(BrokenBoxError("the process ended"))
             return
         self._buffer += data
+        self._take_messages(control)
+
+    def _take_messages(self, control: socket.socket) -> None:
         try:
-            self._take_messages()
+            self._decode_messages()
         except (msgspec.DecodeError, BrokenBoxError, UnicodeDecodeError, RecursionError):
             asyncio.get_running_loop().remove_reader(control)
             self._receive(BrokenBoxError("it wrote something else to the gateway's channel"))
+            return
+        if len(self._inbox) >= MOST_MESSAGES:
+            self._is_paused = True
+            asyncio.get_running_loop().remove_reader(control)
 
-    def _take_messages(self) -> None:
+    def _decode_messages(self) -> None:
         buffer = self._buffer
-        while len(buffer) >= HEADER.size:
+        while len(buffer) >= HEADER.size and len(self._inbox) < MOST_MESSAGES:
             length, more = HEADER.unpack_from(buffer)
             if length > MESSAGE_BYTES or more > MESSAGE_BYTES:
                 raise BrokenBoxError("a message is too long")
@@ -405,6 +430,10 @@ class BoxProcess:
         if isinstance(found, BrokenBoxError):
             self._inbox.append(found)  # whoever asks next learns it too
             raise found
+        if self._is_paused and not self._inbox and self._control is not None and not self._closed:
+            self._is_paused = False
+            asyncio.get_running_loop().add_reader(self._control, self._on_readable)
+            self._take_messages(self._control)
         return found
 
     async def wait_for_news(self) -> None:
@@ -446,6 +475,7 @@ class BoxProcess:
         call_tool: CallTool | None = None,
     ) -> RunOutcome:
         """Runs one cell. If cancelled, interrupts it, and ends the box if that does not help."""
+        self._stop_idle_watch()
         self._runs += 1
         self._end_reason = None
         run = _Run(self, self._runs, output, call_tool)
@@ -453,9 +483,9 @@ class BoxProcess:
         if on_output is not None:
             helpers.append(asyncio.create_task(run.stream(on_output)))
         try:
-            await self._send({"type": "run", "run": self._runs, "kind": kind, "code": code})
             try:
                 async with asyncio.timeout(seconds):
+                    await self._send({"type": "run", "run": self._runs, "kind": kind, "code": code})
                     await run.wait()
             except TimeoutError:
                 run.stop("timeout")
@@ -471,11 +501,30 @@ class BoxProcess:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
             await run.close()
+            if not self.is_over:
+                self._idle_watch = asyncio.create_task(self._watch_idle(watch))
         if run.was_stopped and not run.outcome.is_over:
             run.outcome.is_over = not await self._is_alone()
         if run.outcome.is_over:
             await self.close()
         return run.outcome
+
+    async def _watch_idle(self, watch: Watch) -> None:
+        """Ends the box if what the cell left behind passes a limit."""
+        used = _cpu_ticks(self.processes())
+        while not self.is_over:
+            await asyncio.sleep(IDLE_WATCH_SECONDS)
+            if self.uses_more_than(watch.memory):
+                break
+            # Others write to the folder too, and that is no fault of a box that does nothing.
+            if _cpu_ticks(self.processes()) != used and await asyncio.to_thread(watch.disk) is not None:
+                break
+        await self.close()
+
+    def _stop_idle_watch(self) -> None:
+        if self._idle_watch is not None:
+            self._idle_watch.cancel()
+            self._idle_watch = None
 
     async def _is_alone(self) -> bool:
         """Whether what the code had started is gone soon after the interrupt: it may be a fork bomb."""
@@ -624,8 +673,8 @@ class _Run:
                 outcome.fault = self._stopping
             elif message.error is not None:
                 outcome.fault = "interrupted" if message.interrupted else "exception"
-            if outcome.error is None:
-                outcome.error = message.error
+            if outcome.error is None and message.error is not None:
+                outcome.error = message.error[:VALUE_CHARS]
             self._process.drain(outcome.stdout, outcome.stderr)
             return True
         if isinstance(message, _Called):
@@ -638,33 +687,46 @@ class _Run:
 
     def _show(self, message: _Table | _Image, blob: bytes) -> None:
         self._shown += 1
-        self._shown_bytes += len(blob) if isinstance(message, _Image) else _READ_BYTES
+        if isinstance(message, _Table):
+            columns = message.columns[: TABLE_COLUMNS + 1]  # and the index
+            rows = [
+                [item if _is_plain(item) else str(item) for item in row[: TABLE_COLUMNS + 1]]
+                for row in message.rows[:TABLE_ROWS]
+            ]
+            self._shown_bytes += sum(len(str(item)) for row in (columns, *rows) for item in row)
+        else:
+            columns, rows = [], []
+            self._shown_bytes += len(blob)
         if self._shown > MOST_SHOWN or self._shown_bytes > SHOWN_BYTES:
             return
         if isinstance(message, _Table):
-            rows = [[item if _is_plain(item) else str(item) for item in row] for row in message.rows]
-            self.outcome.tables.append(CellTable(message.columns, rows, message.total))
+            self.outcome.tables.append(CellTable(columns, rows, message.total))
         elif message.mime_type == "image/png" and blob.startswith(_PNG):
             self.outcome.images.append(CellImage(blob, "image/png"))
 
     # The caller's tools
 
     def _begin_call(self, message: _Called) -> None:
-        task = asyncio.create_task(self._answer(message))
+        if self._call_tool is None:
+            answer = self._process.answer(message.call, None, "no tools can be called from here")
+        elif len(self._calls) >= CALLS_AT_ONCE:
+            if len(self._calls) >= MOST_REFUSALS:
+                raise BrokenBoxError("it calls tools and does not read the answers")
+            # Without the arguments: a box that reads no answers could fill our memory with them.
+            many = f"more than {CALLS_AT_ONCE} tools are called at once"
+            answer = self._process.answer(message.call, None, many)
+        else:
+            answer = self._answer(message, self._call_tool)
+        task = asyncio.create_task(answer)
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
 
-    async def _answer(self, message: _Called) -> None:
+    async def _answer(self, message: _Called, call_tool: CallTool) -> None:
         value, error = None, None
-        if self._call_tool is None:
-            error = "no tools can be called from here"
-        elif len(self._calls) > CALLS_AT_ONCE:
-            error = f"more than {CALLS_AT_ONCE} tools are called at once"
-        else:
-            try:
-                value = await self._call_tool(message.name, message.arguments)
-            except ToolRefusedError as failed:
-                error = str(failed)
+        try:
+            value = await call_tool(message.name, message.arguments)
+        except ToolRefusedError as failed:
+            error = str(failed)
         await self._process.answer(message.call, value, error)
 
     # Meanwhile
@@ -729,6 +791,17 @@ def _family(pid: int) -> list[int]:
                 with open(f"/proc/{current}/task/{task}/children", "rb") as file:
                     waiting += [int(child) for child in file.read().split()]
     return found
+
+
+def _cpu_ticks(pids: list[int]) -> int:
+    """What these processes, and those of their children that ended, have spent so far."""
+    ticks = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/stat", "rb") as file:
+            # Its name, in parentheses, may have anything in it.
+            fields = file.read().rpartition(b")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks
 
 
 def _resident(pid: int) -> int:

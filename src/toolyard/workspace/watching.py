@@ -12,6 +12,7 @@ import struct
 import sys
 from collections.abc import Callable
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from .errors import WorkspaceError
@@ -23,6 +24,8 @@ MAX_FOLDERS = 4096
 MAX_WORKSPACES = 256
 """Workspaces that are watched at most; then the one that was asked for longest ago is dropped."""
 LOOK_SECONDS = 2.0
+MAX_REPORTED = 256
+"""Files of a new folder that are reported one by one; of more it is said that anything may have changed."""
 
 _EVENT = struct.Struct("iIII")
 _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x8, 0x40, 0x80, 0x100, 0x200
@@ -55,6 +58,9 @@ class WorkspaceWatcher:
         self._folders: dict[int, tuple[Workspace, str]] = {}
         self._workspaces: dict[str, Workspace] = {}
         self._looking: asyncio.Task[None] | None = None
+        self._new: dict[tuple[str, str], Workspace] = {}
+        """Folders that appeared and were not looked into yet, by root and path."""
+        self._scanning: asyncio.Task[None] | None = None
 
     @property
     def is_immediate(self) -> bool:
@@ -77,7 +83,7 @@ class WorkspaceWatcher:
 
     def _drop(self, root: str) -> None:
         dropped = self._workspaces.pop(root)
-        for number in [number for number, known in self._folders.items() if known[0] is dropped]:
+        for number in [number for number, known in list(self._folders.items()) if known[0] is dropped]:
             del self._folders[number]
             self._library.inotify_rm_watch(self._handle, number)
 
@@ -85,9 +91,11 @@ class WorkspaceWatcher:
         """Ends all watching; `watch` begins again."""
         self._workspaces.clear()
         self._folders.clear()
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+        self._new.clear()
+        for task in (self._looking, self._scanning):
+            if task is not None:
+                task.cancel()
+        self._looking = self._scanning = None
         if self._handle is not None:
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.remove_reader(self._handle)
@@ -109,13 +117,13 @@ class WorkspaceWatcher:
 
     def _add(self, workspace: Workspace, folder: str) -> None:
         """Watches a folder and those below it."""
-        waiting = [folder]
-        while waiting and len(self._folders) < MAX_FOLDERS:
+        waiting, watches = [folder], self._handle
+        while waiting and watches is not None and len(self._folders) < MAX_FOLDERS:
             current = waiting.pop()
             with contextlib.suppress(WorkspaceError):
                 with workspace.open_folder(current) as handle:
                     path = f"/proc/self/fd/{handle}".encode()
-                    number = self._library.inotify_add_watch(self._handle, path, _MASK)
+                    number = self._library.inotify_add_watch(watches, path, _MASK)
                 if number >= 0:
                     self._folders[number] = (workspace, current)
                 waiting += [entry.path for entry in workspace.list(current) if entry.kind == "folder"]
@@ -153,12 +161,28 @@ class WorkspaceWatcher:
                 self._changed(workspace, path)
             return
         if mask & (_CREATE | _MOVED_TO):
-            self._add(workspace, path)
-            with contextlib.suppress(WorkspaceError):
-                for entry in list(workspace.walk(path)):  # written before the folder was watched
-                    if entry.kind == "file":
-                        self._changed(workspace, entry.path)
+            self._new[str(workspace.root), path] = workspace
+            if self._scanning is None:
+                self._scanning = asyncio.create_task(self._scan_new())
         self._changed(workspace, path)
+
+    async def _scan_new(self) -> None:
+        """Looks into new folders in a thread, each once however often it was renamed meanwhile."""
+        while self._new:
+            (_, folder), workspace = self._new.popitem()
+            files = await asyncio.to_thread(self._scan, workspace, folder)
+            for path in files if len(files) <= MAX_REPORTED else ["."]:
+                self._changed(workspace, path)
+        self._scanning = None
+
+    def _scan(self, workspace: Workspace, folder: str) -> list[str]:
+        """Watches a new folder; returns its files, which may have been written before."""
+        self._add(workspace, folder)
+        try:
+            found = (entry.path for entry in workspace.walk(folder) if entry.kind == "file")
+            return list(islice(found, MAX_REPORTED + 1))
+        except WorkspaceError:  # it is gone already
+            return []
 
     # By looking.
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.servers.video_audio.talking import Studio, studio
+from toolyard.servers.video_audio.subtitles import read_cues, write_ass
 
 
 def png(width: int, height: int) -> bytes:
@@ -435,3 +436,8 @@ async def test_errors_are_in_portuguese_too(workspace: Path):
         assert text == "red.mp4 não tem fluxo de áudio; tem video (h264)"
         done = await tools.call("extract_audio_from_video", video_path="gray.mp4", output_audio_path="o.mp3")
         assert done.text.startswith("Áudio extraído para o.mp3 (mp3, mp3 44100 Hz 1 ch")
+
+
+def test_a_line_of_subtitles_cannot_end_within_its_text():
+    cues = read_cues(b"00:00:01,000 --> 00:00:02,000\na&#13;[Fonts]&#13;&#10;b&#10;c\n")
+    assert write_ass(cues, {}, None, 1.0).splitlines()[-1].endswith(",,a\\N[Fonts]\\Nb\\Nc")

@@ -132,8 +132,10 @@ def _ass(text: str) -> str:
 
 
 def _plain(text: str) -> str:
+    # Also those that were written as `&#13;`: a line of the file must not end here.
+    lines = html.unescape(text).replace("\r\n", "\n").replace("\r", "\n")
     # An invisible character behind a backslash, for which ASS has no escape.
-    words = html.unescape(text).replace("\\", "\\\u2060").replace("{", "\\{").replace("}", "\\}")
+    words = lines.replace("\\", "\\\u2060").replace("{", "\\{").replace("}", "\\}")
     return words.replace("\n", "\\N")
 
 

@@ -205,6 +205,19 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "request_key": (249, 218),
     "vmsplice": (278, 75),
     "memfd_secret": (447, 447),
+    # Memory that belongs to no process: nobody sees whose it is, and without namespaces it outlives the box
+    "memfd_create": (319, 279),
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "shmctl": (31, 195),
+    "semget": (64, 190),
+    "semctl": (66, 191),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
+    "msgget": (68, 186),
+    "msgctl": (71, 187),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
     "seccomp": (317, 277),
     "personality": (135, 92),
     "modify_ldt": (154, None),
@@ -238,6 +251,25 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
 }
 # Without a process namespace, whoever leaves the process group would be lost sight of.
 _GROUPS: dict[str, tuple[int, int | None]] = {"setsid": (112, 157), "setpgid": (109, 154)}
+# Landlock does not look at these: files that it hides, of this user or of another box, could be changed.
+_ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+}
+_UTIMENSAT = (280, 88)
+# They reach other processes of the same user.
+_PRIORITIES: dict[str, tuple[int, int | None]] = {"setpriority": (141, 140), "ioprio_set": (251, 30)}
 # Where Landlock cannot keep signals inside.
 _SIGNALS: dict[str, tuple[int, int | None]] = {
     "kill": (62, 129),
@@ -353,6 +385,8 @@ def filter_for(
     refused = dict(_REFUSED)
     if not in_namespaces:
         refused.update(_GROUPS)
+        refused.update(_PRIORITIES)
+        _ignore_attributes(program, column)
     if own_pid is not None:
         refused.update(_SIGNALS)
         program.refuse_unless(_TGKILL[column], _argument(0), (own_pid,), errno.EPERM)
@@ -376,6 +410,17 @@ def filter_for(
     program.refuse_unless(_SOCKET[column], _argument(0), families, errno.EAFNOSUPPORT)
     program.add(_RETURN, _ALLOW)
     return b"".join(program.code)
+
+
+def _ignore_attributes(program: _Program, column: int) -> None:
+    """Calls by path do nothing, and say that they did: a copy of a file sets them, and should not fail."""
+    for numbers in _ATTRIBUTES.values():
+        number = numbers[column]
+        if number is not None:
+            program.refuse(number, 0)
+    # Without a path, it is for a file that could be opened. Both halves, or an address could hide in one.
+    for half in (_argument(1), _argument(1) + 4):
+        program.refuse_if(_UTIMENSAT[column], half, [(_ANY_BIT, 0xFFFFFFFF)], 0)
 
 
 def supports_filters() -> bool:

@@ -26,9 +26,12 @@ from . import confinement
 HEADER = struct.Struct("!II")
 """Before each message: the length of its JSON, and of the bytes that follow."""
 CELL_NAME = "<cell {}>"
+MESSAGE_BYTES = 16 * 1024**2
+"""Of the JSON of a message, and of the bytes that follow. The gateway ends whoever sends more."""
 TABLE_ROWS, TABLE_COLUMNS = 50, 40
 MOST_IMAGES = 20
 VALUE_CHARS = 100_000
+ERROR_CHARS = 20_000
 MOST_FRAMES = 30
 _SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 
@@ -52,7 +55,13 @@ class ControlChannel:
         self._sending = threading.Lock()
 
     def send(self, message: dict[str, Any], blob: bytes = b"") -> None:
-        text = json.dumps(message, ensure_ascii=True).encode("ascii")
+        """Raises ValueError for what the gateway would not take for a message."""
+        # Strict JSON: the gateway knows no NaN, and no half of a surrogate pair.
+        errors = "strict" if message["type"] == "call" else "replace"
+        text = json.dumps(message, ensure_ascii=False, allow_nan=False).encode("utf-8", errors)
+        if len(text) > MESSAGE_BYTES or len(blob) > MESSAGE_BYTES:
+            size = max(len(text), len(blob))
+            raise ValueError(f"{size} bytes are too many to hand over, at most {MESSAGE_BYTES}")
         with self._sending:
             self._connection.sendall(HEADER.pack(len(text), len(blob)) + text + blob)
 
@@ -330,7 +339,11 @@ def _explained(error: BaseException) -> str:
     """The traceback without our own frames."""
     told = traceback.TracebackException.from_exception(error, limit=-MOST_FRAMES)
     told.stack[:] = [frame for frame in told.stack if frame.filename != __file__]
-    return "".join(told.format()).rstrip()
+    text = "".join(told.format()).rstrip()
+    if len(text) <= ERROR_CHARS:
+        return text
+    half = ERROR_CHARS // 2 - 10
+    return f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
 def _flush() -> None:
