@@ -115,7 +115,16 @@ async def test_replies_are_not_stored_and_not_sniffed():
 
 
 @pytest.mark.parametrize(
-    "path", ["/mcp", "/approvals", "/.well-known/oauth-protected-resource", "/results/x", "/health", "/none"]
+    "path",
+    [
+        "/mcp",
+        "/approvals",
+        "/usage",
+        "/.well-known/oauth-protected-resource",
+        "/results/x",
+        "/health",
+        "/none",
+    ],
 )
 async def test_each_header_comes_once_also_where_others_are_added(path: str, tmp_path: Path):
     issuer = IssuerConfig(issuer="https://id.example.com")

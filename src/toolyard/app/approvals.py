@@ -12,17 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..edge.request import (
-    BodyTooLargeError,
-    ClientDisconnectedError,
-    Headers,
-    Receive,
-    Refused,
-    Scope,
-    Send,
-    read_body,
-    send_json,
-)
+from ..edge.request import BodyTooLargeError, Receive, Refused, Scope, Send, read_body
 from ..policy.pending import (
     AlreadyDecidedError,
     ApprovalError,
@@ -30,10 +20,8 @@ from ..policy.pending import (
     PendingApprovals,
     UnknownApprovalError,
 )
-from ..state.store import StateError
 from ..wire.call import Principal
-from ..wire.errors import HeaderMismatch
-from ..wire.messages import encode
+from .operators import answer, require_method, require_scope
 
 APPROVALS_PATH = "/approvals"
 APPROVE_SCOPE = "approve"
@@ -54,13 +42,9 @@ Authorize = Callable[[Scope, Receive], Awaitable[Approver]]
 
 def approver_of(principal: Principal) -> Approver:
     """The local user decides everything, others what waits in their tenant, if they have the scope."""
+    require_scope(principal, APPROVE_SCOPE)
     if principal.kind == "local":
         return Approver("the local user")
-    if principal.grant is not None or APPROVE_SCOPE not in principal.scopes:
-        challenge = f'Bearer error="insufficient_scope", scope="{APPROVE_SCOPE}"'
-        raise Refused(
-            403, f"this needs the scope {APPROVE_SCOPE!r}", [(b"www-authenticate", challenge.encode())]
-        )
     return Approver(principal.user or principal.tenant, principal.tenant)
 
 
@@ -82,49 +66,39 @@ class ApprovalsApi:
         self._now = now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            reply = await self._answer(scope, receive)
-        except Refused as refused:
-            await _fail(send, refused.status, refused.message, refused.headers)
-        except HeaderMismatch as error:
-            await _fail(send, error.http_status, error.message)
-        except UnknownApprovalError as error:
-            await _fail(send, 404, str(error))
-        except AlreadyDecidedError as error:
-            await _fail(send, 409, str(error))
-        except ApprovalError as error:
-            await _fail(send, 400, str(error))
-        except StateError as error:
-            await _fail(send, 503, error.public_message)
-        except ClientDisconnectedError:
-            pass
-        else:
-            await send_json(send, 200, encode(reply), [])
+        await answer(send, self._answer(scope, receive))
 
     async def _answer(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         approver = await self._authorize(scope, receive)
-        method: str = scope["method"]
         rest: str = scope["path"].removeprefix(APPROVALS_PATH).rstrip("/")
         if not rest:
-            _allow(method, "GET")
+            require_method(scope, "GET")
             now = self._now()
             return {"approvals": [one.as_row(now) for one in await self._pending.list(approver.tenant)]}
         if not rest.startswith("/") or "/" in rest[1:]:
             raise Refused(404, f"use GET {APPROVALS_PATH} or POST {APPROVALS_PATH}/ID")
-        _allow(method, "POST")
+        require_method(scope, "POST")
         wanted = await _read(scope, receive)
         name = wanted.by.strip()[:MAX_BY]
         by = f"{name} (by {approver.name})" if name and name != approver.name else approver.name
-        decided = await self._pending.decide(
-            rest[1:], wanted.decision, by, always=wanted.always, tenant=approver.tenant
-        )
+        try:
+            decided = await self._pending.decide(
+                rest[1:], wanted.decision, by, always=wanted.always, tenant=approver.tenant
+            )
+        except ApprovalError as error:
+            raise Refused(_status_of(error), str(error)) from None
         assert decided.verdict is not None
         return {"id": decided.id, **msgspec.structs.asdict(decided.verdict)}
 
 
-def _allow(method: str, only: str) -> None:
-    if method != only:
-        raise Refused(405, f"use {only}", [(b"allow", only.encode())])
+def _status_of(error: ApprovalError) -> int:
+    match error:
+        case UnknownApprovalError():
+            return 404
+        case AlreadyDecidedError():
+            return 409
+        case _:
+            return 400
 
 
 async def _read(scope: Scope, receive: Receive) -> _Decision:
@@ -140,7 +114,3 @@ async def _read(scope: Scope, receive: Receive) -> _Decision:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         example = '{"decision": "approve", "by": "anna", "always": false}'
         raise Refused(400, f"the body is not a decision: {error}; as in {example}") from None
-
-
-async def _fail(send: Send, status: int, message: str, headers: Headers | None = None) -> None:
-    await send_json(send, status, encode({"error": message}), headers or [])

@@ -1,8 +1,8 @@
 """The gateway as an ASGI app.
 
 Its view is at `/mcp`, and at `/agents/NAME/mcp` for the holder of a grant; each upstream is at `/mcp/NAME`.
-Beside them are /health, /metrics and downloads of stored results at /results/<token>. The MCP endpoints
-themselves are in `edge.http`.
+Beside them are /health, /metrics, downloads of stored results at /results/<token>, and for operators
+/approvals and /usage. The MCP endpoints themselves are in `edge.http`.
 """
 
 import asyncio
@@ -20,7 +20,6 @@ from ..artifacts.store import (
     ArtifactStoreError,
     ResultLinks,
 )
-from ..callers.authenticator import is_from_this_machine
 from ..callers.resource import WELL_KNOWN
 from ..config import GatewayConfig
 from ..edge.http.app import (
@@ -34,14 +33,16 @@ from ..edge.http.app import (
     Readiness,
     json_page,
 )
-from ..edge.request import Headers, Identify, Pace, Receive, Refused, Scope, Send, send_json
+from ..edge.request import Headers, Identify, Pace, Receive, Scope, Send, send_json
+from ..limits.usage import CounterFilter
 from ..telemetry.metrics import CONTENT_TYPE
 from ..wire.call import Service
 from ..wire.errors import InvalidRequest
-from ..wire.headers import RequestHeaders
 from ..wire.messages import encode_error
 from .approvals import APPROVALS_PATH, APPROVE_SCOPE, ApprovalsApi, Approver, approver_of
 from .gateway import Gateway
+from .operators import sender_of
+from .usage import USAGE_PATH, USAGE_SCOPE, UsageApi, filter_of
 
 logger = logging.getLogger("toolyard.app")
 
@@ -218,18 +219,17 @@ def asgi(
         WELL_KNOWN: gateway.callers.serve_metadata,
         AGENTS_PATH: AgentPaths(main),
     }
-    if gateway.policy is not None:
+    policy = gateway.policy
+    if policy is not None:
 
-        async def authorize(scope: Scope, receive: Receive) -> Approver:
-            principal = await main.principal_of(scope, receive)
-            peer: str = (scope.get("client") or ("",))[0]
-            headers = RequestHeaders.of(scope["headers"])
-            # Where nobody is asked who they are, everybody is the local user, but not the operator.
-            if principal.kind == "local" and not is_from_this_machine(headers, peer):
-                raise Refused(403, f"this machine decides, or a credential with the scope {APPROVE_SCOPE!r}")
-            return approver_of(principal)
+        async def approver(scope: Scope, receive: Receive) -> Approver:
+            return approver_of(await sender_of(main, scope, receive, APPROVE_SCOPE))
 
-        routes[APPROVALS_PATH] = ApprovalsApi(gateway.policy.approvals.pending, authorize)
+        async def reader(scope: Scope, receive: Receive) -> CounterFilter | None:
+            return filter_of(await sender_of(main, scope, receive, USAGE_SCOPE), policy.scope_of)
+
+        routes[APPROVALS_PATH] = ApprovalsApi(policy.approvals.pending, approver)
+        routes[USAGE_PATH] = UsageApi(lambda: policy.guard.limiter, reader)
     return PathRouter(
         path,
         main,

@@ -23,6 +23,7 @@ from .errors import LimitExceededError, LimitsUnavailableError
 from .matching import RuleMatcher
 from .meter import Booking, MemoryMeter, Slot, cost_of
 from .table import MICRO, MOST, Limit, LimitScope, LimitTable, scope_of
+from .usage import CounterFilter, UsageReport, read_usage
 
 logger = logging.getLogger("toolyard.limits")
 
@@ -161,6 +162,10 @@ class Limiter:
             entries = self.closing(plan, "", bytes, tokens, failed=False)
             if entries and not self.spend_in_memory(entries):
                 await self.finish(plan, "", entries)
+
+    async def usage(self, sees: CounterFilter | None = None) -> UsageReport:
+        """What is used of each limit, of the counters that `sees` lets pass. Raises StateError."""
+        return await read_usage(self._table, self._state, sees)
 
     def finish_metered(self, plan: LimitPlan, lease: str, size: int, tokens: int, failed: bool) -> None:
         """For a call that a meter let in and could not book: its window has ended, or there is no room."""

@@ -2,6 +2,12 @@
 
 Names of callers are compared without regard to case, Unicode form and invisible characters: a limit is not
 escaped by another spelling. Names of servers and tools are those of the catalogue.
+
+It is not `policy.patterns`, and differs from it. On purpose: a limit counts tools, so `prompt:` and
+`resource:` are refused; a limit has no `deny`, so no name is compared by its look. By accident, and not
+changed, because that would change what files mean: a misspelt `*:raed` or an unknown `x:` is taken as a name
+instead of refused; `SERVER/*` also counts prompts and resources; variation selectors in a caller's name count
+as letters; a pattern of many stars takes time that grows with a power of the name's length.
 """
 
 import re

@@ -79,10 +79,14 @@ def _scope(per: str, *parts: str) -> LimitScope:
     return LimitScope(per, key, _scope_text(per, parts))
 
 
-def read_scope(key: str) -> tuple[str, str]:
-    """What `LimitScope.key` was made for: `per`, and the name as people read it."""
+def read_scope(key: str) -> tuple[str, tuple[str | None, ...], str]:
+    """What `LimitScope.key` was made for: `per`, the names, and both as people read them.
+
+    A name that was cut is None: nobody can tell which it was.
+    """
     per, *parts = key.split("/")
-    return per, _scope_text(per, tuple(map(unquote, parts)))
+    names = tuple(unquote(part) if len(part) <= MAX_PART else None for part in parts)
+    return per, names, _scope_text(per, tuple(map(unquote, parts)))
 
 
 def _scope_text(per: str, parts: tuple[str, ...]) -> str:

@@ -10,7 +10,8 @@ Owns the grammar of a pattern and how names compare. Knows nothing of rules and 
     prompt:SERVER/NAME    a prompt
     resource:SERVER/URI   a resource or resource template
 
-`*` stands for any characters and `?` for one, in the server's name too.
+`*` stands for any characters and `?` for one, in the server's name too. `limits.matching` reads patterns of
+`[limits]`, for tools only and less strictly; its docstring has the differences.
 """
 
 import re

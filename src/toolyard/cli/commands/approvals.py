@@ -8,9 +8,8 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack
+from urllib.parse import quote
 
 import click
 import msgspec
@@ -19,19 +18,17 @@ from ..configuration import loader
 from ..ui.messages import CommandError, hint, one_line
 from ..ui.output import print_json
 from ..ui.tables import print_table
-from .options import config_option, json_option
+from .options import GatewayOptions, gateway_options, json_option
 
 if TYPE_CHECKING:
-    from ...config import GatewayConfig
     from ...state.store import State
+    from ..client.operator import GatewayApi
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 Row = dict[str, Any]
 DecisionWord = Literal["approve", "deny"]
 
 WATCH_SECONDS = 1.0
-HTTP_SECONDS = 15.0
 MAX_ARGUMENTS = 60
 _HEADINGS = ("id", "who", "what", "arguments", "age", "left")
 
@@ -44,36 +41,12 @@ class ApprovalSource(Protocol):
     async def decide(self, id: str, decision: DecisionWord, by: str, always: bool) -> Row: ...
 
 
-def _where_options(command: F) -> F:
-    for option in (
-        click.option(
-            "--header",
-            "headers",
-            multiple=True,
-            metavar="NAME:VALUE",
-            help="For a running gateway: a header to send; may be repeated.",
-        ),
-        click.option("--url", metavar="URL", help="A running gateway, instead of the state store."),
-        config_option,
-    ):
-        command = option(command)
-    return command
-
-
-class ApprovalOptions(TypedDict):
-    """The values of `_where_options`."""
-
-    config: Path | None
-    url: str | None
-    headers: tuple[str, ...]
-
-
 @click.group("approvals", invoke_without_command=True, short_help="Decide calls that wait for a person.")
 @click.option("--watch", is_flag=True, help="Go on, and print the list again when it changes.")
-@_where_options
+@gateway_options
 @json_option
 @click.pass_context
-def command(ctx: click.Context, watch: bool, as_json: bool, **options: Unpack[ApprovalOptions]) -> None:
+def command(ctx: click.Context, watch: bool, as_json: bool, **options: Unpack[GatewayOptions]) -> None:
     """List the calls that wait for a person, and approve or deny one.
 
     A rule with `confirm` makes a call wait if its client cannot ask its user. Whoever decides first, decides;
@@ -89,7 +62,7 @@ def command(ctx: click.Context, watch: bool, as_json: bool, **options: Unpack[Ap
 
 
 def _decide(
-    options: ApprovalOptions, word: DecisionWord, id: str, by: str | None, always: bool, as_json: bool
+    options: GatewayOptions, word: DecisionWord, id: str, by: str | None, always: bool, as_json: bool
 ) -> None:
     decided = _run(options, lambda source: source.decide(id, word, by or _user(), always))
     if as_json:
@@ -106,9 +79,9 @@ _by_option = click.option("--by", metavar="NAME", help="Who decides. Default: yo
 @click.argument("id", metavar="ID")
 @click.option("--always", is_flag=True, help="Approve this tool for the rest of the conversation.")
 @_by_option
-@_where_options
+@gateway_options
 @json_option
-def approve(id: str, always: bool, by: str | None, as_json: bool, **options: Unpack[ApprovalOptions]) -> None:
+def approve(id: str, always: bool, by: str | None, as_json: bool, **options: Unpack[GatewayOptions]) -> None:
     """Let the call that waits as ID be made."""
     _decide(options, "approve", id, by, always, as_json)
 
@@ -116,9 +89,9 @@ def approve(id: str, always: bool, by: str | None, as_json: bool, **options: Unp
 @command.command("deny", short_help="Refuse a waiting call.")
 @click.argument("id", metavar="ID")
 @_by_option
-@_where_options
+@gateway_options
 @json_option
-def deny(id: str, by: str | None, as_json: bool, **options: Unpack[ApprovalOptions]) -> None:
+def deny(id: str, by: str | None, as_json: bool, **options: Unpack[GatewayOptions]) -> None:
     """Refuse the call that waits as ID."""
     _decide(options, "deny", id, by, False, as_json)
 
@@ -188,7 +161,7 @@ def _span(seconds: float) -> str:
 # Where the calls are
 
 
-def _run(options: ApprovalOptions, work: Callable[[ApprovalSource], Awaitable[T]]) -> T:
+def _run(options: GatewayOptions, work: Callable[[ApprovalSource], Awaitable[T]]) -> T:
     async def run() -> T:
         async with _source(options) as source:
             return await work(source)
@@ -197,20 +170,24 @@ def _run(options: ApprovalOptions, work: Callable[[ApprovalSource], Awaitable[T]
 
 
 @asynccontextmanager
-async def _source(options: ApprovalOptions) -> AsyncGenerator[ApprovalSource]:
+async def _source(options: GatewayOptions) -> AsyncGenerator[ApprovalSource]:
     from ...config import Config
     from ...config.files import state_folder
     from ...state.factory import open_state
-    from ...state.store import StateError, kind_of
+    from ...state.store import StateError
+    from ..client.operator import GatewayApi, find_config
 
-    file = None if options["url"] else loader.config_file(None, options["config"])
-    config = Config() if file is None else loader.load_config(file)
+    config = find_config(options) or Config()
     try:
-        if options["url"] or kind_of(config.state.url) == "memory":
-            yield _Gateway(options["url"] or _url_of(config.gateway), options["headers"])
+        api = GatewayApi.where_needed(
+            options,
+            config,
+            scope="approve",
+            not_found="toolyard approvals lists those that wait; is this the address of a gateway?",
+        )
+        if api is not None:
+            yield _Gateway(api)
             return
-        if options["headers"]:
-            raise CommandError("--header is for a running gateway", "add --url URL")
         state = open_state(config.state.url, state_folder(config))
         try:
             yield _Store(state)
@@ -218,11 +195,6 @@ async def _source(options: ApprovalOptions) -> AsyncGenerator[ApprovalSource]:
             await state.close()
     except StateError as error:
         raise loader.config_error(error) from None
-
-
-def _url_of(gateway: "GatewayConfig") -> str:
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(gateway.host, gateway.host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{gateway.port}"
 
 
 class _Store:
@@ -246,57 +218,19 @@ class _Store:
         return {"id": decided.id, **msgspec.structs.asdict(decided.verdict)}
 
 
+class _Waiting(msgspec.Struct):
+    approvals: list[Row]
+
+
 class _Gateway:
     """The HTTP API of a running gateway."""
 
-    def __init__(self, url: str, headers: tuple[str, ...]) -> None:
-        from ..client.connection import read_header
-
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise CommandError(f"{url!r} is not an address", "as in http://127.0.0.1:8321")
-        self._base = f"{parts.scheme}://{parts.netloc}"
-        self._shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        self._headers = dict(read_header(line) for line in headers)
+    def __init__(self, api: "GatewayApi") -> None:
+        self._api = api
 
     async def rows(self) -> list[Row]:
-        return (await self._request("GET", "/approvals"))["approvals"]
+        return (await self._api.request("GET", "/approvals", _Waiting)).approvals
 
     async def decide(self, id: str, decision: DecisionWord, by: str, always: bool) -> Row:
         wanted = {"decision": decision, "by": by, "always": always}
-        return await self._request("POST", f"/approvals/{quote(id, safe='')}", wanted)
-
-    async def _request(self, method: str, path: str, body: Row | None = None) -> Row:
-        import aiohttp  # 150 ms
-
-        wait = aiohttp.ClientTimeout(total=HTTP_SECONDS)
-        try:
-            async with (
-                aiohttp.ClientSession(timeout=wait) as session,
-                session.request(
-                    method, self._base + path, json=body, headers=self._headers, allow_redirects=False
-                ) as reply,
-            ):
-                status, text = reply.status, await reply.read()
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise CommandError(
-                f"no gateway answers at {self._shown}: {error or type(error).__name__}",
-                "start it with `toolyard serve`, name it with --url, or keep its state in a store:"
-                ' url = "sqlite:" in [state]',
-            ) from None
-        return self._read(status, text)
-
-    def _read(self, status: int, text: bytes) -> Row:
-        try:
-            found = msgspec.json.decode(text, type=dict[str, Any])
-        except msgspec.DecodeError:
-            found = {}
-        if status == 200:
-            return found
-        problem = str(found.get("error") or f"it answered {status}")
-        advice = {
-            401: "--header 'Authorization: Bearer KEY', with a key that has the scope approve",
-            403: "--header 'Authorization: Bearer KEY', with a key that has the scope approve",
-            404: "toolyard approvals lists those that wait; is this the address of a gateway?",
-        }.get(status)
-        raise CommandError(f"{self._shown}: {problem}", *([advice] if advice else []))
+        return await self._api.request("POST", f"/approvals/{quote(id, safe='')}", Row, wanted)

@@ -73,6 +73,31 @@ def server_options(command: F) -> F:
     return command
 
 
+class GatewayOptions(TypedDict):
+    """The values of `gateway_options`."""
+
+    config: Path | None
+    url: str | None
+    headers: tuple[str, ...]
+
+
+def gateway_options(command: F) -> F:
+    """Whose state a command reads: the store of a configuration, or a running gateway."""
+    for option in (
+        click.option(
+            "--header",
+            "headers",
+            multiple=True,
+            metavar="NAME:VALUE",
+            help="For a running gateway: a header to send; may be repeated.",
+        ),
+        click.option("--url", metavar="URL", help="A running gateway, instead of the state store."),
+        config_option,
+    ):
+        command = option(command)
+    return command
+
+
 def config_option(command: F) -> F:
     return click.option(
         "--config",

@@ -1,8 +1,7 @@
 """`toolyard usage`: what callers have used of their limits."""
 
 import asyncio
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -10,11 +9,11 @@ from ..configuration import loader
 from ..ui.messages import CommandError, one_line
 from ..ui.output import print_json
 from ..ui.tables import format_size, print_table
-from .options import config_option, json_option
+from .options import GatewayOptions, gateway_options, json_option
 
 if TYPE_CHECKING:
     from ...config import Config
-    from ...limits.usage import LimitUsage
+    from ...limits.usage import LimitUsage, UsageReport
 
 BAR_CELLS = 10
 NEARLY = 0.8
@@ -31,7 +30,7 @@ NEARLY = 0.8
 )
 @click.option("--full", is_flag=True, help="Only limits of which nothing is left.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many rows.")
-@config_option
+@gateway_options
 @json_option
 def command(
     who: str | None,
@@ -39,23 +38,20 @@ def command(
     per: str | None,
     full: bool,
     limit: int,
-    config: Path | None,
     as_json: bool,
+    **options: Unpack[GatewayOptions],
 ) -> None:
     """Show what is used of each limit of [limits], the fullest first.
 
-    Reads the state store that the gateways count in. Callers who have used nothing are not shown.
+    Reads the state store that the gateways count in, or asks the running gateway if it counts in its own
+    memory. Callers who have used nothing are not shown.
     """
-    file = loader.config_file(None, config)
-    if file is None:
-        raise CommandError("no configuration", "--config names one")
-    settings = loader.load_config(file)
-    _check(settings, rule)
+    report = _read(options, rule)
     rows = [
         row
-        for row in _read(settings)
+        for row in report.usage
         if (who is None or who.casefold() in row.who.casefold())
-        and rule in (None, row.limit)
+        and rule in (None, row.rule)
         and per in (None, row.per)
         and (not full or row.left <= 0)
     ]
@@ -65,48 +61,62 @@ def command(
     if not rows:
         click.echo("Nothing is used of any limit.")
         return
-    currency = settings.limits.currency
-    print_table(_HEADINGS, [_cells(row, currency) for row in rows[:limit]], last_style=_bar_style)
+    print_table(_HEADINGS, [_cells(row, report.currency) for row in rows[:limit]], last_style=_bar_style)
     if len(rows) > limit:
         click.echo(f"… and {len(rows) - limit} more")
 
 
+def _read(options: GatewayOptions, rule: str | None) -> "UsageReport":
+    """`rule` has to be in the configuration, where there is one."""
+    from ...config import Config
+    from ...config.errors import ConfigError
+    from ...limits.usage import UsageReport
+    from ...state import StateError
+    from ..client.operator import GatewayApi, find_config
+
+    settings = find_config(options)
+    if settings is not None:
+        _check(settings, rule)
+    elif not options["url"]:
+        raise CommandError("no configuration", "--config names one, --url a running gateway")
+    settings = settings or Config()
+    try:
+        api = GatewayApi.where_needed(
+            options,
+            settings,
+            scope="usage",
+            not_found="is this the address of a gateway, and had it [limits] when it was started?",
+        )
+        if api is not None:
+            return asyncio.run(api.request("GET", "/usage", UsageReport))
+        return asyncio.run(_read_store(settings))
+    except (ConfigError, StateError) as error:
+        raise loader.config_error(error) from None
+
+
 def _check(settings: "Config", rule: str | None) -> None:
     from ...config.errors import nearest_or_all
-    from ...state.store import kind_of
 
     if not settings.limits.rules:
         raise CommandError("the configuration has no limits", "add [[limits.rules]]")
     names = [each.name for each in settings.limits.rules if each.name]
     if rule is not None and rule not in names:
         raise CommandError(f"no rule {rule!r} in [limits]", nearest_or_all(rule, names))
-    if kind_of(settings.state.url) == "memory":
-        raise CommandError(
-            "the gateway counts in its own memory, where nobody else can look",
-            'url = "sqlite:" in [state] keeps the counts in a file',
-        )
 
 
-def _read(settings: "Config") -> "list[LimitUsage]":
-    from ...config.errors import ConfigError
+async def _read_store(settings: "Config") -> "UsageReport":
     from ...config.files import state_folder
     from ...limits.matching import RuleMatcher
     from ...limits.table import LimitTable
     from ...limits.usage import read_usage
-    from ...state import StateError, open_state
+    from ...state import open_state
 
-    async def read() -> "list[LimitUsage]":
-        table = LimitTable(settings.limits, RuleMatcher(settings.access.groups))
-        state = open_state(settings.state.url, state_folder(settings))
-        try:
-            return await read_usage(table, state)
-        finally:
-            await state.close()
-
+    table = LimitTable(settings.limits, RuleMatcher(settings.access.groups))
+    state = open_state(settings.state.url, state_folder(settings))
     try:
-        return asyncio.run(read())
-    except (ConfigError, StateError) as error:
-        raise loader.config_error(error) from None
+        return await read_usage(table, state)
+    finally:
+        await state.close()
 
 
 def _object(row: "LimitUsage") -> dict[str, object]:
@@ -115,9 +125,9 @@ def _object(row: "LimitUsage") -> dict[str, object]:
     return {
         "who": row.who,
         "per": row.per,
-        "rule": row.limit,
+        "rule": row.rule,
         "measure": row.measure,
-        "limit": row.text,
+        "limit": row.limit,
         "used": row.used,
         "ceiling": row.ceiling,
         "left": row.left,
@@ -137,10 +147,10 @@ def _cells(row: "LimitUsage", currency: str) -> tuple[str, ...]:
         resets = f"{'full ' if row.measure == 'rate' else ''}in {format_duration(row.resets_in)}"
     return (
         one_line(row.who),
+        one_line(row.rule),
         one_line(row.limit),
-        row.text,
-        _amount(row.used, row.unit, currency),
-        _amount(row.left, row.unit, currency),
+        one_line(_amount(row.used, row.unit, currency)),
+        one_line(_amount(row.left, row.unit, currency)),
         resets,
         _bar(row.share),
     )
