@@ -214,7 +214,7 @@ async def test_every_page_is_reported_while_it_runs(web: Web, bench: Bench, ana:
         urls = [web.url("/a"), web.url("/b"), web.url("/none")]
         await client.call_tool("crawl_parallel", {"urls": urls, "session_dir": "."}, on_progress=heard.append)
     assert [(one.progress, one.total) for one in heard] == [(1, 3), (2, 3), (3, 3)]
-    assert sum("404" in (one.message or "") for one in heard) == 1
+    assert sum("status 404" in (one.message or "") for one in heard) == 1
 
 
 async def test_a_client_that_knows_tasks_gets_a_task(web: Web, ana: User):
