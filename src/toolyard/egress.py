@@ -281,8 +281,8 @@ class EgressProxy:
                 self.failures.append(ConnectionFailure("too_much", *site))
         finally:
             up.cancel()
+            going.close()  # before anything is awaited: a second cancellation would skip it
             await asyncio.gather(up, return_exceptions=True)
-            going.close()
 
 
 async def _pump(
