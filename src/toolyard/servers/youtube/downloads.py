@@ -138,6 +138,7 @@ class DownloadRunner:
         self._programs = programs
         self._limiter = FairLimiter(settings.downloads)
         self._processes: set[asyncio.subprocess.Process] = set()
+        self._endings: set[asyncio.Task[None]] = set()
 
     @property
     def has_ffmpeg(self) -> bool:
@@ -163,13 +164,23 @@ class DownloadRunner:
                 await download.send(full)
                 yield download
             finally:
-                if process is not None:
-                    await self._end(process)
-                await proxy.close()
-                await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+                # A task of its own, because a caller may be cancelled once more while it waits for the end.
+                ending = asyncio.create_task(self._clean_up(process, proxy, scratch))
+                self._endings.add(ending)
+                ending.add_done_callback(self._endings.discard)
+                await asyncio.shield(ending)
 
     async def close(self) -> None:
         await asyncio.gather(*map(self._end, list(self._processes)))
+        await asyncio.gather(*self._endings)
+
+    async def _clean_up(
+        self, process: asyncio.subprocess.Process | None, proxy: EgressProxy, scratch: Path
+    ) -> None:
+        if process is not None:
+            await self._end(process)
+        await proxy.close()
+        await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
     def _full(self, order: DownloadOrder, proxy: str, scratch: Path) -> dict[str, Any]:
         settings, programs = self._settings, self._programs
