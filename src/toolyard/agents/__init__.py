@@ -1,0 +1,1 @@
+"""The agent runner: a customer of the gateway like any other, which speaks MCP to it."""

@@ -1,0 +1,1 @@
+"""Models behind one small protocol: chat completions, Anthropic's Messages, and the Claude Agent SDK."""
