@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from ..messages import Message, TokenUsage
+from ..messages import ChatMessage, TokenUsage
 
 StopReason = Literal["end", "tool_use", "max_tokens", "refusal"]
 
@@ -25,13 +25,13 @@ class ToolSpec(Struct, frozen=True):
 
 class ModelRequest(Struct, frozen=True):
     system: str
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     tools: tuple[ToolSpec, ...]
     max_tokens: int
 
 
 class ModelReply(Struct, frozen=True):
-    message: Message
+    message: ChatMessage
     stop: StopReason
     usage: TokenUsage
     usage_is_estimated: bool = False
