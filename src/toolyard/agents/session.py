@@ -22,7 +22,7 @@ from .events import (
     TurnBegan,
 )
 from .limits import EndKind, RunStoppedError, Spending
-from .messages import Message, TextPart, TokenUsage, ToolResultPart, ToolUsePart
+from .messages import ChatMessage, TextPart, TokenUsage, ToolResultPart, ToolUsePart
 
 
 class AgentEnding(Struct, frozen=True):
@@ -42,7 +42,7 @@ class AgentEnding(Struct, frozen=True):
 class ConversationLog(Protocol):
     """Keeps what is said as it is said. Raises RunStoppedError if it cannot."""
 
-    def message(self, agent: str, turn: int, message: Message) -> None: ...
+    def message(self, agent: str, turn: int, message: ChatMessage) -> None: ...
 
     def result(self, agent: str, turn: int, result: ToolResultPart) -> None:
         """A tool result, as soon as it is there: those of one turn become one message."""
@@ -64,7 +64,7 @@ class AgentSession:
         system: str,
         tools: tuple[ToolSpec, ...],
         model: str,
-        messages: list[Message],
+        messages: list[ChatMessage],
         execute: ExecuteTool,
         spending: Spending,
         log: ConversationLog,
@@ -106,7 +106,7 @@ class AgentSession:
 
     def reply(
         self,
-        message: Message,
+        message: ChatMessage,
         usage: TokenUsage,
         cost: float | None = None,
         *,
@@ -119,7 +119,7 @@ class AgentSession:
         self.add(message)
         self._emit(ModelReplied(self.id, self.turn, model, usage, cost, seconds, _text(message)))
 
-    def add(self, message: Message) -> None:
+    def add(self, message: ChatMessage) -> None:
         """Appends a message of the user, or one that costs nothing."""
         if message.parts:
             self.messages.append(message)
@@ -132,7 +132,7 @@ class AgentSession:
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(self.call_tool(use)) for use in uses]
         results = tuple(task.result() for task in running)
-        self.messages.append(Message("user", results))
+        self.messages.append(ChatMessage("user", results))
         return results
 
     async def call_tool(self, use: ToolUsePart) -> ToolResultPart:
@@ -168,5 +168,5 @@ class Backend(Protocol):
     async def close(self) -> None: ...
 
 
-def _text(message: Message) -> str:
+def _text(message: ChatMessage) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, TextPart))
