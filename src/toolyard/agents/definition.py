@@ -268,7 +268,9 @@ def _definition(path: Path, fields: dict[str, _Field], prompt: str) -> AgentDefi
     name = text("name", required=True)
     if _NAME.fullmatch(name) is None:
         advice = "64 characters at most: letters, digits and . _ @ + -"
-        raise AgentFileError(path, fields["name"].line, f"{name[:80]!r} cannot be the name of an agent", advice)
+        raise AgentFileError(
+            path, fields["name"].line, f"{name[:80]!r} cannot be the name of an agent", advice
+        )
     ignored = [key for key in fields if key not in _KNOWN]
     allowed, agents, unknown = _tools(path, fields.get("tools"))
     denied, _, unknown_denied = _tools(path, fields.get("disallowedTools"))

@@ -1,7 +1,7 @@
 """Hard limits of a run, and the count of what it has used of them.
 
-All agents of a run share one `Spending`. Crossing a limit stops the run before its next turn, so that what was
-begun is finished and the conversation stays whole. Time is the exception: it ends whatever runs.
+All agents of a run share one `Spending`. Crossing a limit stops the run before its next turn, so that what
+was begun is finished and the conversation stays whole. Time is the exception: it ends whatever runs.
 """
 
 import time

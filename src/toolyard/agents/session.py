@@ -1,8 +1,8 @@
 """One agent of one run, as a backend sees it: its conversation, its tools, its limits.
 
-`Backend` is what drives a session to its end. Our own is `loop.ModelLoop`; one with a loop of its own, such as
-the Claude Agent SDK, is its sibling. A session owns the record of the conversation and the execution of tools;
-which request goes to which model is the backend's business.
+`Backend` is what drives a session to its end. Our own is `loop.ModelLoop`; one with a loop of its own, such
+as the Claude Agent SDK, is its sibling. A session owns the record of the conversation and the execution of
+tools; which request goes to which model is the backend's business.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from .events import (
 )
 from .limits import EndKind, RunStoppedError, Spending
 from .messages import ChatMessage, TextPart, TokenUsage, ToolResultPart, ToolUsePart
+from .runs import AgentNode
 
 
 class AgentEnding(Struct, frozen=True):
@@ -71,8 +72,12 @@ class AgentSession:
         on_event: OnEvent,
         spans: RunSpans = NO_SPANS,
         turn: int = 0,
+        node: AgentNode | None = None,
     ) -> None:
-        """`model` is its name without the backend's, empty for the backend's own choice."""
+        """`model` is its name without the backend's, empty for the backend's own choice.
+
+        `node` is its place in the tree of the run, where what it uses is counted too.
+        """
         self.id = id
         self.definition = definition
         self.system = system
@@ -82,6 +87,7 @@ class AgentSession:
         self.spending = spending
         self.spans = spans
         self.turn = turn
+        self.node = node or AgentNode(id=id, name=definition.name, model=model)
         self.is_stopping: RunStoppedError | None = None
         """Why the agent has to end before its next turn."""
         self._first_turn = turn
@@ -101,6 +107,7 @@ class AgentSession:
             raise RunStoppedError("limit", f"limit of turns of {self.definition.name!r}: {own} turns")
         self.turn += 1
         self.spending.turns += 1
+        self.node.turns += 1
         self._emit(TurnBegan(self.id, self.turn))
         return self.turn
 
@@ -116,6 +123,8 @@ class AgentSession:
     ) -> None:
         """Takes what the model said: into the conversation, the transcript and the count."""
         self.spending.charge(usage, cost, is_estimated)
+        self.node.usage += usage
+        self.node.cost += cost or 0.0
         self.add(message)
         self._emit(ModelReplied(self.id, self.turn, model, usage, cost, seconds, _text(message)))
 
@@ -129,9 +138,15 @@ class AgentSession:
         """Runs the tools of one reply at once, and appends the message with their results, in order."""
         if not uses:
             return ()
-        async with asyncio.TaskGroup() as group:
-            running = [group.create_task(self.call_tool(use)) for use in uses]
-        results = tuple(task.result() for task in running)
+        running = [asyncio.ensure_future(self.call_tool(use)) for use in uses]
+        try:
+            results = tuple(await asyncio.gather(*running))
+        except BaseException:
+            # Nothing goes on unseen: neither after a cancellation nor after a full disk.
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            raise
         self.messages.append(ChatMessage("user", results))
         return results
 

@@ -92,7 +92,7 @@ class Workspace:
     def below(cls, parent: "Workspace", *names: str) -> "Workspace":
         """The workspace in a folder of another one, made if it is missing. The names are not a caller's."""
         found = cls.__new__(cls)
-        found._kept = frozenset()
+        found._kept = frozenset[str]()
         with _errors("/".join(names)):
             handle = parent._make_folders(names, _make_folder)
         found._prepare(handle, parent.root.joinpath(*names), parent._limits, parent._open)

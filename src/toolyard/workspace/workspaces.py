@@ -31,7 +31,9 @@ _adopted: dict[tuple[str, str], tuple[Path, frozenset[str]]] = {}
 
 
 @contextmanager
-def adopt_folder(owner: str, thread: str, folder: Path, kept: frozenset[str] = frozenset()) -> Generator[None]:
+def adopt_folder(
+    owner: str, thread: str, folder: Path, kept: frozenset[str] = frozenset()
+) -> Generator[None]:
     """Gives one conversation a folder of its own in all servers of this process, however they are set up.
 
     `kept` are names at its top that callers can read and not change.
