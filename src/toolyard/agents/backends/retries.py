@@ -32,7 +32,7 @@ class ModelRetry(Struct, frozen=True):
 
 
 class Retries:
-    """Bounds attempts by number and by the sum of their waits; answers that broke off cost, so fewer `cuts`."""
+    """Bounds attempts by number and by the sum of their waits. Answers that broke off cost: fewer `cuts`."""
 
     def __init__(
         self,

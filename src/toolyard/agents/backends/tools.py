@@ -60,7 +60,7 @@ def fit_schema(schema: JsonObject) -> JsonObject:
 
 
 def read_arguments(text: str) -> tuple[JsonObject, str]:
-    """The arguments, and their text if they are no object. Some models encode them twice or leave them out."""
+    """The arguments, and their text if they are no object. Some models encode them twice or omit them."""
     if not text.strip():
         return {}, ""
     found: Any = text
