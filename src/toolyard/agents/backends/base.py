@@ -54,7 +54,7 @@ class ModelError(Exception):
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind: ModelErrorKind = kind
         self.message = message
         self.hint = hint
         self.status = status
