@@ -53,7 +53,7 @@ class RunFolderError(Exception):
 class TranscriptLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that happened. Exactly one of the last members is set."""
 
-    format: str = FORMAT
+    format: str
     run: str
     time: float
     agent: str
@@ -277,7 +277,14 @@ class RunFolder:
         name, parent = self._names[agent]
         moment = round(self._now(), 3)
         line = TranscriptLine(
-            run=self.record.run, time=moment, agent=agent, name=name, parent=parent, turn=turn, **what
+            format=FORMAT,
+            run=self.record.run,
+            time=moment,
+            agent=agent,
+            name=name,
+            parent=parent,
+            turn=turn,
+            **what,
         )
         try:
             if os.fstat(self._handle).st_nlink == 0:

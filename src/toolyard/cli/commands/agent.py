@@ -342,7 +342,10 @@ def _list_agents(folder: Path | None, as_json: bool) -> None:
 
 
 def _tools(patterns: "tuple[str, ...] | None") -> str:
-    return "*" if patterns is None else ", ".join(patterns) or "-"
+    if patterns is None:
+        return "*"
+    more = f" and {len(patterns) - 2} more" if len(patterns) > 2 else ""
+    return f"{', '.join(patterns[:2])}{more}" or "-"
 
 
 def _list_runs(as_json: bool) -> None:
