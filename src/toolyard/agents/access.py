@@ -7,7 +7,8 @@ unknown there. `LocalGateway` is one in this process, `RemoteGateway` one at an 
 
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -16,9 +17,11 @@ from msgspec import Struct
 from .. import Client
 from ..wire.call import Identity, Principal, Service
 from ..wire.errors import McpError
+from ..workspace import adopt_folder
 from .backends.base import ToolSpec
 from .definition import AgentDefinition
 from .messages import ImagePart, TextPart
+from .runs import KEPT
 
 MAKE_GRANT = "make_grant"
 GRANT_PREFIX = "tyg_"
@@ -121,6 +124,10 @@ class AgentGateway(Protocol):
         """Opens a connection for an agent in the conversation `thread`. Raises GatewayAccessError."""
         ...
 
+    def adopt(self, thread: str, folder: Path) -> AbstractContextManager[None]:
+        """Makes a folder the workspace of the conversation, if the gateway has the same disk."""
+        ...
+
 
 class LocalGateway:
     """A gateway in this process. `principal` is whose rights the main agent gets."""
@@ -149,6 +156,9 @@ class LocalGateway:
             self._service, identity=Identity(principal, thread), timeout=None, **self._client_options
         )
         return await _opened(client, principal)
+
+    def adopt(self, thread: str, folder: Path) -> AbstractContextManager[None]:
+        return adopt_folder(self._principal.owner, thread, folder, KEPT)
 
 
 class RemoteGateway:
@@ -179,6 +189,9 @@ class RemoteGateway:
     ) -> AgentConnection:
         token = await self._token(agent, parent)
         return await _opened(self._client(token, {THREAD_HEADER: thread}), token)
+
+    def adopt(self, thread: str, folder: Path) -> AbstractContextManager[None]:
+        return nullcontext()  # its files are on its own machine
 
     async def _token(self, agent: AgentDefinition, parent: AgentConnection | None) -> str:
         if self._without_grants:

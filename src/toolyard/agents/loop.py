@@ -8,11 +8,12 @@ import time
 
 import msgspec
 
+from .backends import open_model
 from .backends.base import Model, ModelError, ModelReply, ModelRequest
 from .context import ContextWindow
 from .limits import RunStoppedError
 from .messages import ChatMessage, TextPart, ToolUsePart
-from .session import AgentEnding, AgentSession
+from .session import AgentEnding, AgentSession, Backend
 
 MAX_CUT = 3
 """How often in a row a reply may be cut at its longest."""
@@ -20,6 +21,20 @@ CONTEXT_SHARE = 0.85
 """Of what the model takes, besides the reply: our count of tokens is an estimate."""
 EMPTY = "Your last reply was empty. Answer the task, or call a tool."
 GO_ON = "Your last reply was cut off because it was too long. Go on from there, in shorter steps."
+
+
+CLAUDE = "claude"
+"""The backend that is Claude Code, through the Claude Agent SDK."""
+
+
+def open_backend(spec: str) -> Backend:
+    """The backend of `openai:MODEL`, `anthropic:MODEL` or `claude:MODEL`. Raises ModelError."""
+    backend, _, model = spec.partition(":")
+    if backend != CLAUDE:
+        return ModelLoop(open_model(spec))
+    from .backends.claude import ClaudeBackend  # 0.6 s of CPU, most of it pydantic models of the SDK
+
+    return ClaudeBackend(model)
 
 
 class ModelLoop:

@@ -8,7 +8,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import date
 from typing import Any
 
@@ -114,6 +114,7 @@ class AgentRunner:
         self._workspace = workspace
         self._backends: dict[str, Backend] = {}
         self._connections: list[AgentConnection] = []
+        self._workspaces = ExitStack()
         self._main_connection: AgentConnection | None = None
         self._spending = Spending(limits)
 
@@ -127,8 +128,11 @@ class AgentRunner:
         connections, self._connections = self._connections, []
         backends, self._backends = self._backends, {}
         self._main_connection = None
-        for one in (*connections, *backends.values()):
-            await one.close()
+        try:
+            for one in (*connections, *backends.values()):
+                await one.close()
+        finally:
+            self._workspaces.close()
 
     # The run
 
@@ -281,6 +285,8 @@ class AgentRunner:
         else:
             above = None if parent is None else parent.connection
             thread = self.folder.record.run
+            if parent is None:
+                self._workspaces.enter_context(self._gateway.adopt(thread, self.folder.path))
             connection = await self._gateway.connect(agent.definition, above, thread)
             self._connections.append(connection)
         if parent is None:

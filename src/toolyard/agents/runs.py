@@ -232,8 +232,8 @@ class RunFolder:
         except OSError as error:
             raise RunFolderError(*_explained(error, path)) from None
         try:
-            lines = list(_read_lines(path))
             _drop_cut_line(handle)
+            lines = list(_read_lines(handle, path))
             record = _read_record(path) or _rebuilt(lines, path)
         except (OSError, RunFolderError) as error:
             os.close(handle)
@@ -288,10 +288,16 @@ class RunFolder:
 
     def conversation(self, agent: str) -> list[ChatMessage]:
         """What an agent has said and heard so far, every tool use with a result."""
-        return conversation_of([line for line in _read_lines(self.path) if line.agent == agent])
+        return conversation_of([line for line in self._lines() if line.agent == agent])
 
     def last_turn(self, agent: str) -> int:
-        return max((line.turn for line in _read_lines(self.path) if line.agent == agent), default=0)
+        return max((line.turn for line in self._lines() if line.agent == agent), default=0)
+
+    def _lines(self) -> Iterator[TranscriptLine]:
+        try:
+            yield from _read_lines(self._handle, self.path)
+        except (OSError, RunFolderError) as error:
+            raise RunStoppedError("workspace_error", str(error)) from None
 
     def children(self, agent: str) -> int:
         """How many sub-agents an agent had before."""
@@ -382,16 +388,18 @@ def _is_led(path: Path) -> bool:
 
 def _drop_cut_line(handle: int) -> None:
     """Removes what a killed process wrote of its last line."""
-    size = os.fstat(handle).st_size
-    data = os.pread(handle, size, 0)
+    data = _read_all(handle)
     if data and not data.endswith(b"\n"):
         os.ftruncate(handle, data.rfind(b"\n") + 1)
 
 
-def _read_lines(path: Path) -> Iterator[TranscriptLine]:
+def _read_all(handle: int) -> bytes:
+    return os.pread(handle, os.fstat(handle).st_size, 0)
+
+
+def _read_lines(handle: int, path: Path) -> Iterator[TranscriptLine]:
     """Raises RunFolderError for a line that is damaged; a cut last one is left out."""
-    data = (path / TRANSCRIPT).read_bytes()
-    lines = data.split(b"\n")
+    lines = _read_all(handle).split(b"\n")
     for number, line in enumerate(lines[:-1], 1):
         try:
             yield _decode_line(line)

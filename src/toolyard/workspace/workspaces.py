@@ -42,7 +42,7 @@ def adopt_folder(
     try:
         yield
     finally:
-        del _adopted[owner, thread]
+        _adopted.pop((owner, thread), None)
 
 
 class Workspaces:
