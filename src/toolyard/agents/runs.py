@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -312,10 +313,15 @@ class RunFolder:
 
     # run.json
 
-    def save(self) -> None:
+    def save(self, spent: Spending | None = None) -> None:
+        """Writes `run.json`; in the middle of a start with what that has used so far."""
         self.record.updated = round(self._now(), 3)
+        record = self.record
+        if spent is not None:
+            record = copy(record)
+            record.add(spent)
         target, replacing = self.path / RECORD, self.path / _REPLACING
-        data = self._masked(msgspec.json.format(msgspec.json.encode(self.record), indent=2))
+        data = self._masked(msgspec.json.format(msgspec.json.encode(record), indent=2))
         try:
             handle = os.open(replacing, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:

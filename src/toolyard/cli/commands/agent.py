@@ -25,7 +25,7 @@ from .keys import DURATION, moment_of
 from .options import config_option, debug_option
 
 if TYPE_CHECKING:
-    from ...agents import AgentLibrary, AgentRunner, Backend, RunFolder, RunLimits, RunOutcome
+    from ...agents import AgentLibrary, AgentOutcome, AgentRunner, Backend, RunFolder, RunLimits
     from ..agents.display import RunDisplay
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -301,8 +301,8 @@ def _set_up_logging(debug: bool) -> None:
     logging.basicConfig(stream=sys.stderr, level=level, format="%(levelname)s %(name)s: %(message)s")
 
 
-async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "RunOutcome":
-    from ...agents import RunOutcome
+async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "AgentOutcome":
+    from ...agents import AgentOutcome
 
     try:
         async with prepared.open_gateway() as gateway, prepared.runner(gateway, display) as runner:
@@ -311,7 +311,7 @@ async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "Ru
             return await runner.ask(task)
     except asyncio.CancelledError:
         record = prepared.folder.record
-        return RunOutcome("interrupted", "", "interrupted", "", record)
+        return AgentOutcome("interrupted", "", "interrupted", "", record)
     finally:
         prepared.folder.close()
 
