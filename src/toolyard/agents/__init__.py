@@ -11,7 +11,7 @@ is one agent as a backend sees it, `loop` is our own backend, `runs` the folder 
 from .access import AgentGateway, GatewayAccessError, LocalGateway, RemoteGateway
 from .definition import AgentDefinition, AgentFileError, AgentLibrary, UnknownAgentError
 from .limits import RunLimits
-from .runner import AgentRunner, RunOutcome, run_agent
+from .runner import AgentOutcome, AgentRunner, run_agent
 from .runs import RunFolder, RunFolderError, RunRecord
 from .session import AgentEnding, AgentSession, Backend
 
@@ -21,6 +21,7 @@ __all__ = [
     "AgentFileError",
     "AgentGateway",
     "AgentLibrary",
+    "AgentOutcome",
     "AgentRunner",
     "AgentSession",
     "Backend",
@@ -30,7 +31,6 @@ __all__ = [
     "RunFolder",
     "RunFolderError",
     "RunLimits",
-    "RunOutcome",
     "RunRecord",
     "UnknownAgentError",
     "run_agent",

@@ -19,7 +19,17 @@ from ..telemetry.run_spans import NO_SPANS, RunSpan, RunSpans
 from .access import AgentConnection, AgentGateway, GatewayAccessError, ToolAnswer
 from .backends.base import ModelError, ToolSpec
 from .definition import DELEGATE, AgentDefinition, AgentLibrary
-from .events import AgentEnded, AgentStarted, OnEvent, RunWarning, ToolBegan, ToolEnded, ignore_event
+from .events import (
+    AgentEnded,
+    AgentStarted,
+    ModelReplied,
+    OnEvent,
+    RunEvent,
+    RunWarning,
+    ToolBegan,
+    ToolEnded,
+    ignore_event,
+)
 from .limits import EndKind, RunLimits, RunStoppedError, Spending, over_time
 from .messages import ChatMessage, TextPart, ToolResultPart, ToolUsePart
 from .runs import AgentNode, RunFolder, RunRecord
@@ -34,7 +44,7 @@ REPEATS_WARNED, REPEATS_STOPPED = 3, 6
 GO_ON = "The run was interrupted. Go on with the task."
 
 
-class RunOutcome(Struct, frozen=True):
+class AgentOutcome(Struct, frozen=True):
     """How a run ended, or one turn of a conversation."""
 
     status: EndKind
@@ -136,7 +146,7 @@ class AgentRunner:
 
     # The run
 
-    async def ask(self, task: str = "") -> RunOutcome:
+    async def ask(self, task: str = "") -> AgentOutcome:
         """Gives the main agent a task, or lets it go on, and waits for its end.
 
         Always leaves `run.json` as things stand. Cancelling it stops everything that runs, and raises
@@ -161,7 +171,7 @@ class AgentRunner:
             ending = AgentEnding(kind, "", error.message, error.hint)
         finally:
             ending = self._finish(node, ending, spent)
-        return RunOutcome(ending.kind, ending.text, ending.reason, ending.hint, record)
+        return AgentOutcome(ending.kind, ending.text, ending.reason, ending.hint, record)
 
     async def _within_time(self, work: Any) -> AgentEnding:
         seconds = self._limits.seconds
@@ -259,7 +269,7 @@ class AgentRunner:
             execute=lambda use: self._execute(agent, use),
             spending=self._spending,
             log=self.folder,
-            on_event=self._emit,
+            on_event=self._on_event,
             spans=self._spans,
             turn=self.folder.last_turn(agent.node.id) if history else 0,
             node=agent.node,
@@ -302,6 +312,12 @@ class AgentRunner:
     def _system_prompt(self, definition: AgentDefinition, connection: AgentConnection) -> str:
         own = definition.system_prompt(self._workspace, self._today)
         return f"{own}\n\n# This gateway\n\n{connection.instructions}" if connection.instructions else own
+
+    def _on_event(self, event: RunEvent) -> None:
+        """Keeps `run.json` up to date turn by turn, in case the process is killed."""
+        if isinstance(event, ModelReplied):
+            self.folder.save(self._spending)
+        self._emit(event)
 
     def _delegation(self, agent: _LiveAgent) -> tuple[ToolSpec, ...]:
         """The tool for sub-agents, if there are any that the agent may use."""
@@ -410,7 +426,7 @@ class AgentRunner:
         return f"{backend}:{wanted}"
 
 
-async def run_agent(task: str, runner: AgentRunner) -> RunOutcome:
+async def run_agent(task: str, runner: AgentRunner) -> AgentOutcome:
     """Does one task and closes the runner."""
     async with runner:
         return await runner.ask(task)

@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -53,7 +54,7 @@ class RunFolderError(Exception):
 class TranscriptLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that happened. Exactly one of the last members is set."""
 
-    format: str = FORMAT
+    format: str
     run: str
     time: float
     agent: str
@@ -277,7 +278,14 @@ class RunFolder:
         name, parent = self._names[agent]
         moment = round(self._now(), 3)
         line = TranscriptLine(
-            run=self.record.run, time=moment, agent=agent, name=name, parent=parent, turn=turn, **what
+            format=FORMAT,
+            run=self.record.run,
+            time=moment,
+            agent=agent,
+            name=name,
+            parent=parent,
+            turn=turn,
+            **what,
         )
         try:
             if os.fstat(self._handle).st_nlink == 0:
@@ -305,10 +313,15 @@ class RunFolder:
 
     # run.json
 
-    def save(self) -> None:
+    def save(self, spent: Spending | None = None) -> None:
+        """Writes `run.json`; in the middle of a start with what that has used so far."""
         self.record.updated = round(self._now(), 3)
+        record = self.record
+        if spent is not None:
+            record = copy(record)
+            record.add(spent)
         target, replacing = self.path / RECORD, self.path / _REPLACING
-        data = self._masked(msgspec.json.format(msgspec.json.encode(self.record), indent=2))
+        data = self._masked(msgspec.json.format(msgspec.json.encode(record), indent=2))
         try:
             handle = os.open(replacing, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:

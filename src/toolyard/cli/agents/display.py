@@ -25,7 +25,7 @@ from ..ui.tables import counted
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from ...agents import RunOutcome, RunRecord
+    from ...agents import AgentOutcome, RunRecord
 
 MAX_SHOWN = 160
 
@@ -137,7 +137,7 @@ class RunDisplay:
         self._status.start()
 
 
-def summary_line(outcome: "RunOutcome") -> str:
+def summary_line(outcome: "AgentOutcome") -> str:
     """`done in 12.3 s: 5 turns, 9 tool calls, 12,345 tokens in, 678 out, $0.0123`"""
     record: RunRecord = outcome.record
     about = "about " if record.usage_is_estimated else ""

@@ -25,7 +25,7 @@ from .keys import DURATION, moment_of
 from .options import config_option, debug_option
 
 if TYPE_CHECKING:
-    from ...agents import AgentLibrary, AgentRunner, RunFolder, RunLimits, RunOutcome
+    from ...agents import AgentLibrary, AgentOutcome, AgentRunner, Backend, RunFolder, RunLimits
     from ..agents.display import RunDisplay
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -157,6 +157,8 @@ def agent(
         prepared = _prepare(options)
         with RunDisplay(quiet=as_json) as display:
             outcome = _run(_do_task(prepared, given, display))
+    if outcome.status == "gateway_error" and not outcome.record.turns:
+        raise CommandError(outcome.reason, *filter(None, [outcome.hint]))
     if as_json:
         print_json({**msgspec.to_builtins(outcome.record), "folder": str(prepared.folder.path)})
     else:
@@ -183,6 +185,7 @@ class _Prepared(msgspec.Struct, frozen=True):
     folder: "RunFolder"
     agent: str
     model: str
+    backend: "Backend"
     limits: "RunLimits"
 
     def runner(self, gateway: RunGateway, display: "RunDisplay") -> "AgentRunner":
@@ -191,7 +194,7 @@ class _Prepared(msgspec.Struct, frozen=True):
 
         return AgentRunner(
             gateway.access,
-            open_backend,
+            lambda spec: self.backend if spec == self.model else open_backend(spec),
             self.folder,
             library=self.library,
             model=self.model,
@@ -227,6 +230,7 @@ def _prepare(options: AgentOptions) -> _Prepared:
             name = options["agent"] or "main"
             library.get(name)
             model = _model(options["model"], options["backend"], "")
+            _backend(model)
             folder = RunFolder.create(workspace, secrets=secrets)
         else:
             folder = RunFolder.open(find_run(resume, runs_folder()), secrets=secrets)
@@ -235,7 +239,18 @@ def _prepare(options: AgentOptions) -> _Prepared:
             model = _model(options["model"], options["backend"], folder.record.model)
     except (RunFolderError, UnknownAgentError) as error:
         raise CommandError(error.message, *filter(None, [error.hint])) from None
-    return _Prepared(opened, library, folder, name, model, _limits(options))
+    return _Prepared(opened, library, folder, name, model, _backend(model), _limits(options))
+
+
+def _backend(model: str) -> "Backend":
+    """Opened before the run, so that a missing key is an error of the command and not of the run."""
+    from ...agents.backends.base import ModelError
+    from ...agents.loop import open_backend
+
+    try:
+        return open_backend(model)
+    except ModelError as error:
+        raise CommandError(error.message, *filter(None, [error.hint])) from None
 
 
 def _library(folder: Path | None) -> "AgentLibrary":
@@ -286,8 +301,8 @@ def _set_up_logging(debug: bool) -> None:
     logging.basicConfig(stream=sys.stderr, level=level, format="%(levelname)s %(name)s: %(message)s")
 
 
-async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "RunOutcome":
-    from ...agents import RunOutcome
+async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "AgentOutcome":
+    from ...agents import AgentOutcome
 
     try:
         async with prepared.open_gateway() as gateway, prepared.runner(gateway, display) as runner:
@@ -296,7 +311,7 @@ async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "Ru
             return await runner.ask(task)
     except asyncio.CancelledError:
         record = prepared.folder.record
-        return RunOutcome("interrupted", "", "interrupted", "", record)
+        return AgentOutcome("interrupted", "", "interrupted", "", record)
     finally:
         prepared.folder.close()
 
@@ -342,7 +357,10 @@ def _list_agents(folder: Path | None, as_json: bool) -> None:
 
 
 def _tools(patterns: "tuple[str, ...] | None") -> str:
-    return "*" if patterns is None else ", ".join(patterns) or "-"
+    if patterns is None:
+        return "*"
+    more = f" and {len(patterns) - 2} more" if len(patterns) > 2 else ""
+    return f"{', '.join(patterns[:2])}{more}" or "-"
 
 
 def _list_runs(as_json: bool) -> None:
