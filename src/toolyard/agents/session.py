@@ -159,6 +159,10 @@ class AgentSession:
         self._log.result(self.id, self.turn, result)
         return result
 
+    def note_result(self, result: ToolResultPart) -> None:
+        """Writes a result that the backend itself gave into the transcript."""
+        self._log.result(self.id, self.turn, result)
+
     def show_text(self, text: str) -> None:
         """Text of the model as it arrives."""
         self._emit(TextArrived(self.id, text))
