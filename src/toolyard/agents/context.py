@@ -15,6 +15,8 @@ from .messages import ChatMessage, ImagePart, Part, TextPart, ToolResultPart, To
 
 REFILL = 0.6
 """What a batch leaves: the more it takes away, the longer the next one is off."""
+FULL = 0.8
+"""If so much is left without the results, turns go too: otherwise the next batch would come at once."""
 CHARS_PER_TOKEN = 3.0
 """Before the first reply tells better; a little pessimistic for English."""
 IMAGE_CHARS = 4_500
@@ -52,8 +54,8 @@ class ContextWindow:
         room = self._budget * self._chars_per_token - fixed_chars
         if self._size(messages) > room:
             self._replace(messages, room * REFILL)
-        if self._size(messages) > room:
-            self._drop(messages, room * REFILL)
+            if self._size(messages) > room * FULL:
+                self._drop(messages, room * REFILL)
         self._sent_chars = int(self._size(messages)) + fixed_chars
         return _joined([self._shown(message) for message in self._kept(messages)])
 

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
@@ -303,6 +304,7 @@ def _set_up_logging(debug: bool) -> None:
 
 async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "AgentOutcome":
     from ...agents import AgentOutcome
+    from ...agents.limits import RunStoppedError
 
     try:
         async with prepared.open_gateway() as gateway, prepared.runner(gateway, display) as runner:
@@ -311,6 +313,10 @@ async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "Ag
             return await runner.ask(task)
     except asyncio.CancelledError:
         record = prepared.folder.record
+        if record.status == "running":  # the gateway was still starting
+            record.status, record.reason = "interrupted", "it was stopped"
+            with suppress(RunStoppedError):
+                prepared.folder.save()
         return AgentOutcome("interrupted", "", "interrupted", "", record)
     finally:
         prepared.folder.close()
