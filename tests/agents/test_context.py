@@ -92,3 +92,12 @@ def test_neighbours_of_one_role_are_sent_as_one_message() -> None:
     sent = ContextWindow(1000).fit([TASK, more], 0)
     assert [message.role for message in sent] == ["user"]
     assert len(sent[0].parts) == 2
+
+
+def test_ids_that_begin_anew_with_every_reply_are_told_apart() -> None:
+    conversation = [TASK]
+    for _ in range(6):
+        conversation += turn(0, "x" * 3000)
+    shown = texts(ContextWindow(4000).fit(conversation, 0))
+    assert len(shown[0]) < 400
+    assert len(shown[-1]) == 3000

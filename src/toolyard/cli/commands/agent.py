@@ -155,7 +155,7 @@ def agent(
     from ..agents.display import RunDisplay, summary_line
 
     with stdout_for_data():
-        prepared = _prepare(options)
+        prepared = _prepare(options, needs_task=not given)
         with RunDisplay(quiet=as_json) as display:
             outcome = _run(_do_task(prepared, given, display))
     if outcome.status == "gateway_error" and not outcome.record.turns:
@@ -206,7 +206,8 @@ class _Prepared(msgspec.Struct, frozen=True):
         )
 
 
-def _prepare(options: AgentOptions) -> _Prepared:
+def _prepare(options: AgentOptions, *, needs_task: bool = False) -> _Prepared:
+    """`needs_task`: a run that is done has nothing to go on with."""
     from ...agents import RunFolder, RunFolderError, UnknownAgentError
     from ...agents.runs import find_run, runs_folder
 
@@ -235,6 +236,9 @@ def _prepare(options: AgentOptions) -> _Prepared:
             folder = RunFolder.create(workspace, secrets=secrets)
         else:
             folder = RunFolder.open(find_run(resume, runs_folder()), secrets=secrets)
+            if needs_task and folder.record.status == "done":
+                folder.close()
+                raise CommandError(f"the run {folder.record.run!r} is done", "give it another task")
             name = options["agent"] or folder.record.agent or "main"
             library.get(name)
             model = _model(options["model"], options["backend"], folder.record.model)
