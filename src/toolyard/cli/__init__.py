@@ -37,6 +37,8 @@ COMMANDS = {
     "keys": "commands.keys",
     "grant": "commands.grant",
     "access": "commands.access",
+    "record": "commands.recordings:record",
+    "replay": "commands.recordings:replay",
     "stats": "commands.stats",
     "usage": "commands.usage",
     "audit": "commands.audit",
