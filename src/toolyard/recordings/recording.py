@@ -5,7 +5,7 @@ What the lines say is read again when it is asked for, so that a long recording 
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -223,7 +223,7 @@ class Recording:
     def _table(self, default: Any, table: str) -> Any:
         changed = {**msgspec.to_builtins(default), **self.settings.get(table, {})}
         try:
-            return msgspec.convert(changed, type(default))  # pyright: ignore[reportUnknownArgumentType]
+            return msgspec.convert(changed, cast(type[Struct], type(default)))
         except msgspec.ValidationError as error:
             raise DamagedRecordingError(f"{str(self.path)!r}: [{table}] of its gateway: {error}") from None
 

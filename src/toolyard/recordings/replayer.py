@@ -314,10 +314,8 @@ class ReplayUpstream(Upstream):
             return
         one, other = (comparable(msgspec.json.decode(value)) for value in (recorded.result, given))
         if not fits(one, other):
-            raise McpError(
-                INVALID_PARAMS,
-                f"another answer to a question of {call.title} was recorded: {listed(differences(one, other))}",
-            )
+            others = listed(differences(one, other))
+            raise McpError(INVALID_PARAMS, f"{call.title} was recorded with another answer: {others}")
 
     # Lists and changes, which the gateway reads in its own name
 
