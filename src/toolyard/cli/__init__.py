@@ -39,6 +39,7 @@ COMMANDS = {
     "access": "commands.access",
     "record": "commands.recordings:record",
     "replay": "commands.recordings:replay",
+    "diff": "commands.recordings:diff",
     "stats": "commands.stats",
     "usage": "commands.usage",
     "audit": "commands.audit",

@@ -93,31 +93,50 @@ def likeness(one: Any, other: Any) -> float:
     return 1.0 if one == other and isinstance(one, bool) == isinstance(other, bool) else 0.0
 
 
-def differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
-    """Sentences about what is different in `other`: `city is 'Rome', recorded 'Paris'`."""
+def differences(
+    one: Any, other: Any, path: str = "", words: tuple[str, str] = ("is", "recorded")
+) -> Iterator[str]:
+    """Sentences about what is different in `other`: `city is 'Rome', recorded 'Paris'`.
+
+    `words` say which is which; the second one is about `one`.
+    """
+    now, before = words
     if isinstance(one, dict) and isinstance(other, dict):
         ours, theirs = cast(dict[str, Any], one), cast(dict[str, Any], other)
         for key in [*ours, *(key for key in theirs if key not in ours)]:
             inner = f"{path}.{key}" if path else key
             if key not in theirs:
-                yield f"{inner} is missing, recorded {shown(ours[key])}"
+                yield f"{inner} {now} missing, {before} {shown(ours[key])}"
             elif key not in ours:
-                yield f"{inner} is {shown(theirs[key])}, recorded without"
+                yield f"{inner} {now} {shown(theirs[key])}, {before} missing"
             else:
-                yield from differences(ours[key], theirs[key], inner)
+                yield from differences(ours[key], theirs[key], inner, words)
     elif isinstance(one, list) and isinstance(other, list):
         items, others = cast(list[Any], one), cast(list[Any], other)
         for number, (mine, theirs) in enumerate(zip(items, others, strict=False)):
-            yield from differences(mine, theirs, f"{path}[{number}]")
+            yield from differences(mine, theirs, f"{path}[{number}]", words)
         if len(items) != len(others):
-            yield f"{path or 'the list'} has {len(others)} items, recorded {len(items)}"
+            yield f"{path or 'the list'} {now} {len(others)} items long, {before} {len(items)}"
     elif not fits(one, other):
-        yield f"{path or 'it'} is {shown(other)}, recorded {shown(one)}"
+        start = _shared(one, other)
+        yield f"{path or 'it'} {now} {shown(other, start)}, {before} {shown(one, start)}"
 
 
-def shown(value: Any) -> str:
-    """A value as JSON, cut where it is long."""
+def _shared(one: Any, other: Any) -> int:
+    """How many characters to skip, so that two long texts are shown from shortly before they differ."""
+    if not (isinstance(one, str) and isinstance(other, str)) or max(len(one), len(other)) <= MAX_SHOWN:
+        return 0
+    same = next(
+        (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right),
+        min(len(one), len(other)),
+    )
+    return max(0, same - MAX_SHOWN // 3)
+
+
+def shown(value: Any, start: int = 0) -> str:
+    """A value as JSON, or a text from a place on; cut where it is long."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = ("…" if start else "") + text[start:]
     if len(text) > MAX_SHOWN:
         text = text[: MAX_SHOWN - 1] + "…"
     return repr(text) if isinstance(value, str) else text

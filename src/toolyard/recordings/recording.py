@@ -238,3 +238,8 @@ def pairs(recording: Recording) -> Iterator[tuple[RecordedCall, ResponseLine | N
     for call in recording.calls.values():
         if call.by == "client" and call.method != LISTEN and id(call) not in repeated:
             yield call, recording.response(call.last)
+
+
+def model_replies(recording: Recording) -> int:
+    """How many requests to a model were answered."""
+    return sum(call.head is not None for call in recording.model_calls.values())

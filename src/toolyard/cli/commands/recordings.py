@@ -3,15 +3,18 @@
 import signal
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..traffic import RecordedTraffic, ReplayedTraffic, WrappingCommand, check_words, run_command
-from ..ui.messages import CommandError, warn
-from .options import debug_option
+from ..ui.messages import CommandError, one_line, warn
+from ..ui.output import print_json
+from ..ui.tables import print_table
+from .options import debug_option, json_option
 
 if TYPE_CHECKING:
+    from ...recordings.comparison import RunComparison
     from ...recordings.format import RecordingError
     from ...recordings.recording import Recording
     from ...recordings.replayer import Replay
@@ -128,6 +131,50 @@ def replay(
         recording.close()
         _report(found)
     ctx.exit(status or (NOT_RECORDED if found.unmatched else 0))
+
+
+@click.command("diff", short_help="Show how two runs differ.")
+@click.argument("a", type=click.Path(path_type=Path))
+@click.argument("b", type=click.Path(path_type=Path))
+@json_option
+def diff(a: Path, b: Path, as_json: bool) -> None:
+    """Show how run B differs from run A: recordings, or folders of `toolyard agent`.
+
+    Calls in one of them only, with other arguments, with other results, in another order; then the figures
+    of both. Times make no difference. Exit status: 0 if they are the same, 1 if not, 2 if one cannot be read.
+    """
+    from ...recordings import comparison
+    from ...recordings.format import RecordingError
+
+    try:
+        found = comparison.compare(comparison.read_run(a), comparison.read_run(b))
+    except RecordingError as error:
+        raise _command_error(error) from None
+    if as_json:
+        print_json(comparison.as_json(found))
+    else:
+        _print_comparison(found)
+    if not found.is_same:
+        raise click.exceptions.Exit(DIFFERENT)
+
+
+def _print_comparison(found: "RunComparison") -> None:
+    from ...recordings.comparison import sentences
+
+    rows = [tuple(map(one_line, row)) for row in sentences(found.differences)]
+    if rows:
+        print_table(("A", "B", "call", "difference"), rows)
+        click.echo()
+    totals = [(name, _figure(one), _figure(other)) for name, one, other in found.totals()]
+    print_table(("", "A", "B"), totals, numbers=True)
+    verdict = "The runs are the same." if found.is_same else "The runs differ."
+    click.echo(f"\n{found.same_calls} calls are the same. {verdict}")
+
+
+def _figure(value: Any) -> str:
+    if value is None:
+        return "?"
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
 
 
 def _open(file: Path) -> "Recording":
