@@ -222,7 +222,8 @@ E = TypeVar("E", bound=EventLine)
 
 _encode = msgspec.json.Encoder().encode
 _decode_event = msgspec.json.Decoder(EventLine | EndLine).decode
-_decode_header = msgspec.json.Decoder(HeaderLine).decode
+# Of one kind alone, msgspec would not ask for the tag.
+_decode_header = msgspec.json.Decoder(HeaderLine | EndLine).decode
 
 
 # Writing
@@ -372,7 +373,9 @@ class RecordingFile:
         try:
             header = _decode_header(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise NotARecordingError(f"{what} is not a recording of Toolyard", hint) from None
+            header = None
+        if not isinstance(header, HeaderLine):
+            raise NotARecordingError(f"{what} is not a recording of Toolyard", hint)
         if header.format != FORMAT:
             raise OtherFormatError(
                 f"{what} has format {header.format}, and this version reads {FORMAT}",

@@ -5,6 +5,7 @@ known value is found in the forms in which texts carry others: escaped, in a URL
 behind a telling name (`"password": "…"`) counts as known from then on, if it looks like no word.
 """
 
+import json
 import os
 import re
 from base64 import b64decode, b64encode
@@ -61,7 +62,7 @@ _LIKELY = (
     # ('x-api-key', 'abc'), {"password": "abc"}, also inside a text: a quoted name, then a quoted value
     re.compile(rf"""(?<=['"])(?:{_NAME})\\*['"]\s*[:=,]\s*b?\\*["']((?:[^\\"'])+)""", re.I),
     # token=abc, Authorization: Basic abc
-    re.compile(rf"""(?<![\w-])(?:{_NAME})\s*[:=]\s*(?:(?:bearer|basic)\s+)?([^\s,;&'"\\<]+)""", re.I),
+    re.compile(rf"""(?<![\w<-])(?:{_NAME})\s*[:=]\s*(?:(?:bearer|basic)\s+)?([^\s,;&'"\\<]+)""", re.I),
     # Set-Cookie: id=abc; Path=/
     re.compile(r"\b(?:set-)?cookie\s*:\s*([^\r\n\"\\]+)", re.I),
 )
@@ -180,8 +181,12 @@ def without_numbers(text: str) -> str:
 
 
 def _forms(value: str) -> set[str]:
-    escaped = encode(value).decode()[1:-1]
-    found = {value, escaped, encode(escaped).decode()[1:-1], _ascii(value), _ascii(_ascii(value))}
+    found = {value}
+    # In a JSON text, and in one inside another; with and without escapes for what is not ASCII.
+    for ascii in (False, True):
+        once = json.dumps(value, ensure_ascii=ascii)[1:-1]
+        twice = json.dumps(once, ensure_ascii=ascii)[1:-1]
+        found |= {once, twice, once.replace("/", "\\/")}
     quoted = {quote(value, safe=""), quote(value), quote_plus(value)}
     found |= quoted | {re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), form) for form in quoted}
     found |= {quote(form, safe="") for form in quoted}
@@ -201,10 +206,6 @@ def _base64(data: bytes) -> Iterator[str]:
         start, end = -(-before * 8 // 6), (before + len(data)) * 8 // 6
         if end - start >= SHORTEST:
             yield text[start:end]
-
-
-def _ascii(value: str) -> str:
-    return "".join(char if ord(char) < 128 else char.encode("unicode_escape").decode() for char in value)
 
 
 # Which values are secret
