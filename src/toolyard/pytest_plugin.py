@@ -62,11 +62,11 @@ class RecordedServers:
         from .app.background import BackgroundGateway
         from .config import load
         from .recordings.format import HeaderLine, RecordingWriter
-        from .recordings.recorder import Recorder
+        from .recordings.recorder import TrafficRecorder
 
         self._writer = RecordingWriter(file, HeaderLine(command=("pytest",)), overwrite=True)
         try:
-            self._gateway = BackgroundGateway(_in_folder(load(config), state), Recorder(self._writer))
+            self._gateway = BackgroundGateway(_in_folder(load(config), state), TrafficRecorder(self._writer))
         except BaseException:
             self._writer.close()
             raise

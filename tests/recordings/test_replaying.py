@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.recordings.yard import config, demo, recorded, replayed, text, workshop
+from toolyard import Client
+from toolyard.client.types import Elicitation
+from toolyard.config import InProcess, ServerConfig
 from toolyard.wire.errors import McpError
+from toolyard.wire.versions import Era
 
 
 def named(name: str) -> dict[str, object]:
@@ -65,7 +69,7 @@ async def test_lists_resources_prompts_errors_and_progress_are_those_of_the_reco
     file = tmp_path / "run.jsonl"
     settings = config(tmp_path, demo(deny=("swatch",), rename={"add": "plus"}), workshop())
 
-    async def everything(client, calls: list[object]) -> list[object]:
+    async def everything(client: Client) -> list[object]:
         seen: list[object] = [
             [tool.name for tool in await client.list_tools()],
             [resource.uri for resource in await client.list_resources()],
@@ -83,21 +87,21 @@ async def test_lists_resources_prompts_errors_and_progress_are_those_of_the_reco
         return [*seen, built.content, progress, caught.value.message]
 
     async with recorded(settings, file) as client:
-        before = await everything(client, [])
+        before = await everything(client)
     async with replayed(file) as (client, replay):
-        assert await everything(client, []) == before
+        assert await everything(client) == before
         assert replay.unmatched == []
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 @pytest.mark.parametrize("later", ["modern", "legacy"])
 async def test_questions_are_put_again_whatever_the_era_of_the_client(
-    tmp_path: Path, era: str, later: str
+    tmp_path: Path, era: Era, later: Era
 ) -> None:
     file = tmp_path / "run.jsonl"
     asked: list[str] = []
 
-    def answer(question) -> dict[str, object]:
+    def answer(question: Elicitation) -> dict[str, object]:
         asked.append(question.message)
         return {"action": "accept", "content": {"name": "Ada", "manner": "formal"}}
 
@@ -125,7 +129,7 @@ async def test_a_tool_that_appears_during_a_run_appears_in_the_replay_after_the_
 ) -> None:
     file = tmp_path / "run.jsonl"
 
-    async def opening(client) -> list[list[str]]:
+    async def opening(client: Client) -> list[list[str]]:
         before = [tool.name for tool in await client.list_tools()]
         async with client.listen(tools=True) as changes:
             await text(client, "shop__open_drawer")
@@ -143,7 +147,7 @@ async def test_a_tool_that_appears_during_a_run_appears_in_the_replay_after_the_
 
 async def test_a_server_that_was_never_reached_is_down_in_the_replay(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
-    gone = workshop().__class__(name="gone", where=workshop().where.__class__(module="no.such.module"))
+    gone = ServerConfig(name="gone", where=InProcess(module="no.such.module"))
     async with recorded(config(tmp_path, demo(), gone), file) as client:
         await text(client, "demo__echo", text="hello")
     async with replayed(file) as (client, _):
@@ -154,7 +158,7 @@ async def test_a_server_that_was_never_reached_is_down_in_the_replay(tmp_path: P
 async def test_a_task_is_followed_to_its_end_in_the_replay(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
 
-    async def count(client) -> object:
+    async def count(client: Client) -> object:
         task = await client.start_task("mcp__demo__countdown", {"steps": 1, "pause": 0})
         return (await task.result()).content
 

@@ -9,11 +9,13 @@ from msgspec.structs import replace
 
 from toolyard import Client
 from toolyard.app import Gateway
+from toolyard.client.types import CallResult
 from toolyard.config import Config, GatewayConfig, InProcess, ServerConfig
 from toolyard.recordings.format import HeaderLine, RecordingWriter
-from toolyard.recordings.recorder import Recorder
+from toolyard.recordings.recorder import TrafficRecorder
 from toolyard.recordings.recording import Recording
 from toolyard.recordings.replayer import Replay
+from toolyard.wire.types import Text
 
 WORKSHOP = str(Path(__file__).parent / "workshop.py")
 
@@ -34,7 +36,7 @@ def workshop(**options: Any) -> ServerConfig:
 @asynccontextmanager
 async def recorded(settings: Config, file: Path, **client: Any) -> AsyncIterator[Client]:
     writer = RecordingWriter(file, HeaderLine(command=("test",)))
-    async with connected(Gateway(settings, None, tap=Recorder(writer)), **client) as ours:
+    async with connected(Gateway(settings, None, tap=TrafficRecorder(writer)), **client) as ours:
         yield ours
     writer.end(0)
 
@@ -65,5 +67,10 @@ async def connected(gateway: Gateway, **client: Any) -> AsyncIterator[Client]:
 
 
 async def text(client: Client, tool: str, **arguments: Any) -> str:
-    result = await client.call_tool(f"mcp__{tool}", arguments)
-    return result.content[0].text
+    return text_of(await client.call_tool(f"mcp__{tool}", arguments))
+
+
+def text_of(result: CallResult) -> str:
+    block = result.content[0]
+    assert isinstance(block, Text)
+    return block.text

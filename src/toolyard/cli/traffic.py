@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..agents.backends.base import ModelTransport
     from ..app.upstreams import UpstreamTap
     from ..config import Config
-    from ..recordings.recorder import Recorder
+    from ..recordings.recorder import TrafficRecorder
     from ..recordings.replayer import Replay
 
 _KEY = "toolyard.traffic"
@@ -60,7 +60,7 @@ class RecordedTraffic:
     watches_file = True
     stdio_words: Sequence[str] | None = None
 
-    def __init__(self, recorder: "Recorder", folder: Path) -> None:
+    def __init__(self, recorder: "TrafficRecorder", folder: Path) -> None:
         self._recorder = recorder
         self._folder = folder
 

@@ -202,12 +202,14 @@ def read_run(path: Path) -> ComparedRun:
 def _read_recording(path: Path) -> ComparedRun:
     recording = Recording(path)
     calls: list[ComparedCall] = []
+    begun: float | None = None
     end = 0.0
     for number, (call, response) in enumerate(pairs(recording), 1):
         params = recording.params(call)
         value = _result_of(response)
         body = msgspec.json.encode(value)
         took = None if call.last.response is None else call.last.response.t - call.place.t
+        begun = call.place.t if begun is None else begun
         end = max(end, call.place.t + (took or 0.0))
         arguments = params.get("arguments", {key: item for key, item in params.items() if key != "name"})
         calls.append(
@@ -229,7 +231,7 @@ def _read_recording(path: Path) -> ComparedRun:
         tuple(calls),
         dict(_offered(recording)),
         turns=replies if recording.model_calls else None,
-        seconds=round(end, 3),
+        seconds=round(end - (begun or 0.0), 3),
     )
 
 

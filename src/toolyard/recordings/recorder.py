@@ -68,7 +68,7 @@ _MODEL_RESPONSE_HEADERS = ("content-type", "retry-after", "retry-after-ms", "x-s
 MAX_FAILED = 64
 
 
-class Recorder:
+class TrafficRecorder:
     """Writes the traffic of one command, without its secrets."""
 
     def __init__(self, writer: RecordingWriter, secrets: SecretRemover | None = None) -> None:
@@ -280,7 +280,7 @@ class _RecordingChannel:
 
     __slots__ = ("_channel", "_of", "_recorder")
 
-    def __init__(self, channel: Channel, recorder: Recorder, of: int) -> None:
+    def __init__(self, channel: Channel, recorder: TrafficRecorder, of: int) -> None:
         self._channel = channel
         self._recorder = recorder
         self._of = of
@@ -304,7 +304,7 @@ class _RecordingChannel:
 
 
 class RecordingUpstream(Upstream):
-    def __init__(self, config: ServerConfig, inner: Upstream, recorder: Recorder) -> None:
+    def __init__(self, config: ServerConfig, inner: Upstream, recorder: TrafficRecorder) -> None:
         self._config = config
         self._inner = inner
         self._recorder = recorder
@@ -377,7 +377,7 @@ class RecordingUpstream(Upstream):
 class RecordingTransport:
     """A model's API, with its requests and answers recorded."""
 
-    def __init__(self, inner: ModelTransport, recorder: Recorder) -> None:
+    def __init__(self, inner: ModelTransport, recorder: TrafficRecorder) -> None:
         self._inner = inner
         self._recorder = recorder
 
@@ -405,7 +405,7 @@ class RecordingTransport:
 
 
 class _RecordedResponse:
-    def __init__(self, inner: ModelHttpResponse, recorder: Recorder, number: int) -> None:
+    def __init__(self, inner: ModelHttpResponse, recorder: TrafficRecorder, number: int) -> None:
         self._inner = inner
         self._recorder = recorder
         self._number = number

@@ -73,7 +73,9 @@ class RecordedCall(Struct, eq=False):
 
 
 def title_of(server: str, method: str, name: str | None) -> str:
-    """`demo tools/call 'echo'`."""
+    """`demo/echo` for a tool, `demo prompts/get 'explain'` for something else."""
+    if method == "tools/call" and name is not None:
+        return f"{server}/{name}"
     return f"{server} {method}" + ("" if name is None else f" {name!r}")
 
 

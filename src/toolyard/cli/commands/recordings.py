@@ -53,7 +53,7 @@ def record(ctx: click.Context, file: Path, force: bool, seal: bool, words: tuple
     if not words:
         raise CommandError("no command to record", f"for example: toolyard record {file} serve")
     check_words(ctx, words)
-    from ...recordings.recorder import Recorder
+    from ...recordings.recorder import TrafficRecorder
     from ...recordings.secrets import SecretRemover, secrets_of_process
 
     secrets = SecretRemover(secrets_of_process())
@@ -66,7 +66,7 @@ def record(ctx: click.Context, file: Path, force: bool, seal: bool, words: tuple
     status = 2
     try:
         with tempfile.TemporaryDirectory(prefix="toolyard-record-") as folder:
-            status = run_command(ctx, words, RecordedTraffic(Recorder(writer, secrets), Path(folder)))
+            status = run_command(ctx, words, RecordedTraffic(TrafficRecorder(writer, secrets), Path(folder)))
     except click.ClickException as error:
         status = error.exit_code
         raise

@@ -20,7 +20,7 @@ from ...databases.guard.statement import GuardedStatement, guard_statement
 from ...databases.model import StatementRefusedError
 from ...kit import Context
 from .catalogue import SqlCatalogue, detailed_catalogue, short_catalogue, unknown_names
-from .models import ModelClient, FormFillingError, ModelForm
+from .models import FormFillingError, ModelClient, ModelForm
 from .settings import Settings
 from .texts import SqlTexts
 

@@ -15,7 +15,7 @@ from ...kit.localization import Locale, add_localized_tool
 from ...kit.schema.annotations import schema_name
 from .catalogue import SqlCatalogue, short_catalogue
 from .failures import FailureTexts
-from .models import AnthropicApi, ModelClient, FormFillingError, OpenAiApi
+from .models import AnthropicApi, FormFillingError, ModelClient, OpenAiApi
 from .pipeline import (
     STEPS_OF_A_ROUND,
     GuardedStatements,
