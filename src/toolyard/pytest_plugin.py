@@ -184,7 +184,7 @@ def _in_folder(config: Any, folder: Path) -> Any:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Fail a test that made calls which were not recorded, whatever its agent made of the errors."""
     result = yield
-    served: list[ReplayedServers | RecordedServers] = item.stash.get(_SERVED, [])
+    served: list[ReplayedServers | RecordedServers] = item.stash.get(_SERVED, None) or []
     unknown = [call.message for servers in served if servers.strict for call in servers.unmatched]
     if unknown:
         lines = "\n".join(f"- {message}" for message in unknown)

@@ -44,9 +44,7 @@ async def test_a_call_that_was_not_recorded_is_named_with_the_nearest_one(tmp_pa
     async with replayed(file) as (client, replay):
         with pytest.raises(McpError) as caught:
             await text(client, "demo__echo", text="Lisbon in June")
-        assert (
-            'demo tools/call \'echo\' with {"text":"Lisbon in June"} was not recorded' in caught.value.message
-        )
+        assert 'demo/echo with {"text":"Lisbon in June"} was not recorded' in caught.value.message
         assert "arguments.text is 'Lisbon in June', recorded 'Lisbon in May'" in caught.value.message
         with pytest.raises(McpError, match="nothing like it was"):
             await client.get_prompt("mcp__demo__explain", {"topic": "tides"})
