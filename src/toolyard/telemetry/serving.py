@@ -39,17 +39,16 @@ class RequestTracing:
             rpc_id=call.id,
             session_id="" if call.session is None else call.session.id,
             request_bytes=len(memoryview(params)),
-            called=[],
+            is_served=True,
         )
-        meta = _meta(call) if b"traceparent" in memoryview(params).tobytes() else _NO_META
-        token = current.set(request)
-        try:
-            with self._tracer.serve(request, meta):
+        with self._tracer.serve(request, _meta(call) if b"traceparent" in bytes(params) else _NO_META):
+            token = current.set(request)
+            try:
                 result = await answer(call)
                 self._note(call, request, result)
                 return result
-        finally:
-            current.reset(token)
+            finally:
+                current.reset(token)
 
     def _note(self, call: Call, request: ObservedRequest, result: Any) -> None:
         """Write down how big the result is and whether it says that the tool failed."""
