@@ -38,6 +38,7 @@ COMMANDS = {
     "grant": "commands.grant",
     "access": "commands.access",
     "stats": "commands.stats",
+    "trace": "commands.trace",
     "usage": "commands.usage",
     "audit": "commands.audit",
     "approvals": "commands.approvals",

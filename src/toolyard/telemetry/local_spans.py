@@ -127,13 +127,8 @@ class _RequestSpan(Struct, gc=False, eq=False):
         self.start = perf_counter_ns()
         if self._kind == "server":
             return meta  # what it forwards finds its parent in `current` and not in `_meta`
-        told = {
-            **meta,
-            TRACEPARENT: Raw(
-                b'"%s"'
-                % format_traceparent(TraceContext(request.trace, request.span, request.is_sampled)).encode()
-            ),
-        }
+        context = TraceContext(request.trace, request.span, request.is_sampled)
+        told = {**meta, TRACEPARENT: Raw(f'"{format_traceparent(context)}"'.encode())}
         if TRACESTATE in meta:
             carried = context_in(meta)
             if carried is None or carried.trace != request.trace:  # it belongs to another trace

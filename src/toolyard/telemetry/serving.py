@@ -21,9 +21,11 @@ _decode_string = msgspec.json.Decoder(str).decode
 class RequestTracing:
     """Traces the requests that a service answers."""
 
-    def __init__(self, tracer: Tracer, content: ContentPolicy | None = None) -> None:
+    def __init__(self, tracer: Tracer, content: ContentPolicy | None = None, server: str = "") -> None:
+        """`server` is the name of a kit server; a gateway has none."""
         self._tracer = tracer
         self._content = content
+        self._server = server
 
     async def serve(self, call: Call, answer: Callable[[Call], Awaitable[Any]]) -> Any:
         if call.id is None or call.method in UNTRACED:
@@ -31,7 +33,7 @@ class RequestTracing:
         params = call.params
         request = ObservedRequest(
             method=call.method,
-            server="",
+            server=self._server,
             caller=call.caller,
             # An edge that knows an address serves HTTP; the others are not told apart.
             transport="http" if client_address.get().address else "inprocess",
@@ -71,10 +73,10 @@ class RequestTracing:
 class TracedService:
     """A service with spans around its requests. Closes the tracer with it."""
 
-    def __init__(self, service: Service, tracer: Tracer) -> None:
+    def __init__(self, service: Service, tracer: Tracer, server: str) -> None:
         self._service = service
         self._tracer = tracer
-        self._tracing = RequestTracing(tracer)
+        self._tracing = RequestTracing(tracer, server=server)
 
     async def handle(self, call: Call) -> Any:
         return await self._tracing.serve(call, self._service.handle)
