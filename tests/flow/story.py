@@ -29,6 +29,10 @@ class Turn:
         results = request.tool_results
         self.results = [result if isinstance(result, str) else result.text for result in results]
 
+    def found(self, mark: str) -> Any:
+        """The newest result with this text, as JSON. Claude Code gives results as they come."""
+        return json.loads(next(text for text in reversed(self.results) if mark in text))
+
     def use(self, tool: str, **arguments: Any) -> ToolUse:
         """A tool of the gateway, which the search view calls by `call_tool`."""
         return self.own("call_tool", tool=tool, arguments=arguments)
@@ -79,7 +83,7 @@ class Story:
         )
 
     def _keep_news(self, turn: Turn) -> Blocks:
-        found = json.loads(turn.results[-1])["news_results"]
+        found = turn.found('"news_results"')["news_results"]
         return turn.use(
             "mcp__local_toolkit__write_local_file",
             path="search_results/news.json",
@@ -87,7 +91,7 @@ class Story:
         )
 
     def _mail(self, turn: Turn) -> Blocks:
-        stored = json.loads(turn.results[-1])
+        stored = turn.found('"s3key"')
         return turn.use(
             MAIL,
             recipient_email="bo@example.com",
@@ -105,7 +109,7 @@ class Story:
             lambda turn: [
                 turn.use(
                     "mcp__local_toolkit__crawl_parallel",
-                    urls=json.loads(turn.results[-1]),
+                    urls=turn.found('["http'),
                     session_dir=".",
                     batch_size=STOP,
                     stop_after=STOP,
@@ -119,7 +123,7 @@ class Story:
         )
 
     def _save(self, turn: Turn) -> Blocks:
-        crawled = json.loads(turn.results[-3])
+        crawled = turn.found('"saved_files"')
         pages = crawled["saved_files"]
         articles = [{"url": page["url"], "status": "success", "content": page["title"]} for page in pages]
         articles += [{"url": error["url"], "status": "failed"} for error in crawled["errors"]]
