@@ -5,7 +5,7 @@ is switched off is not there at all.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -13,15 +13,13 @@ from msgspec.structs import replace
 from .dispatch import CallTarget
 from .results.limits import NO_OPTIONS, has_options, take_options
 from .results.shaper import ResultPolicies, ResultPolicy, ResultShaper, ShapeRequest
+from .telemetry.content import ContentPolicy
 from .telemetry.metrics import Metrics
-from .telemetry.requests import Observation, ObservedRequest, new_request_id
+from .telemetry.requests import Observation, ObservedRequest, Tracer, current, new_request_id
 from .upstream.base import Forward, Outcome
 from .upstream.messages.envelope import read_outcome
 from .wire.call import StreamedResult
 from .wire.messages import decode_params, encode
-
-if TYPE_CHECKING:
-    from .telemetry.spans import Tracing
 
 Handler = Callable[[CallTarget, Forward], Awaitable[Outcome]]
 Stage = Callable[[Handler], Handler]
@@ -33,12 +31,14 @@ NESTED_BYTES = 8 * 2**20
 
 def pipeline(
     metrics: Metrics | None,
-    traces: "Tracing | None",
+    traces: Tracer | None,
     shaping: "Shaping | None" = None,
     access_log: bool = False,
     guard: "Stage | None" = None,
+    content: ContentPolicy | None = None,
 ) -> Handler:
-    handler = observed(metrics, traces, access_log)
+    """`content` is what spans hold of arguments and results; None: nothing."""
+    handler = observed(metrics, traces, access_log, content)
     stages: list[Stage] = [] if guard is None else [guard]
     if shaping is not None:
         stages.append(shaped(shaping))
@@ -101,7 +101,9 @@ def shaped(shaping: Shaping) -> Stage:
     return stage
 
 
-def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool) -> Handler:
+def observed(
+    metrics: Metrics | None, traces: Tracer | None, access_log: bool, content: ContentPolicy | None = None
+) -> Handler:
     """The innermost handler: sends the request, and records it as span, metrics and log line."""
 
     async def observe(target: CallTarget, forward: Forward) -> Outcome:
@@ -126,11 +128,27 @@ def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool
                 seen.response_bytes, seen.is_error_result = outcome.size, outcome.is_error
                 return outcome
         seen.upstream_version = mount.version()
+        served = current.get()
+        if served is not None and served.called is not None and forward.method == "tools/call":
+            served.called.append(target.own if target.entry is None else target.entry.name)
+        if content is not None and content.keeps_arguments:
+            seen.arguments = content.excerpt(
+                memoryview(forward.params.get("arguments", Raw())), _keys(forward)
+            )
         meta = decode_params(forward.params.get("_meta", Raw(b"{}")), dict[str, Raw])
         with Observation(seen, metrics, traces, meta) as told:
             traced = replace(forward, params={**forward.params, "_meta": Raw(encode(told))})
             outcome = await mount.send(traced)
             seen.response_bytes, seen.is_error_result = outcome.size, outcome.is_error
+            if served is not None and served.called is not None:
+                served.is_error_result = outcome.is_error and len(served.called) == 1
+            if content is not None and content.keeps_results and isinstance(outcome.body, Raw):
+                seen.result = content.excerpt(memoryview(outcome.body), _keys(forward))
             return outcome
 
     return observe
+
+
+def _keys(forward: Forward) -> list[str]:
+    """The caller's own keys, which must not be in spans."""
+    return [key.reveal() for key in (forward.call.secrets or {}).values()]

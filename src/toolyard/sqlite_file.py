@@ -58,7 +58,7 @@ class SqliteThread:
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             if self._connection is None:
-                self._connection = _connect(self._path, self._prepare, self._busy_seconds)
+                self._connection = connect(self._path, self._prepare, self._busy_seconds)
             return work(self._connection)
         except (sqlite3.Error, OSError) as error:
             if self._path is not None:  # closing a database in memory would lose it
@@ -107,7 +107,7 @@ def reason(error: SqliteFileError, path: Path | None) -> str:
     return "it cannot be used" if code is None else _REASONS.get(code & 0xFF, "it cannot be used")
 
 
-def _connect(
+def connect(
     path: Path | None, prepare: Callable[[sqlite3.Connection], object], busy_seconds: float
 ) -> sqlite3.Connection:
     """Open a connection that begins no transactions by itself."""

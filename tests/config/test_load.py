@@ -133,7 +133,7 @@ def test_every_key_reaches_its_field(loaded: Load, folder: Path):
     )
     assert config.telemetry == TelemetryConfig(
         metrics=False,
-        traces="otlp",
+        traces=("otlp",),
         endpoint="http://localhost:4318",
         service_name="yard",
         logs="json",

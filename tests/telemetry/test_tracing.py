@@ -23,7 +23,7 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_spans_reach_an_otlp_receiver_when_the_tracing_closes() -> None:
     async with collector() as receiver:
-        started = tracing.start(TelemetryConfig(traces="otlp", endpoint=receiver.url, service_name="yard"))
+        started = tracing.start(TelemetryConfig(traces=("otlp",), endpoint=receiver.url, service_name="yard"))
         assert started is not None
         with started.forward(call(), carrying(traceparent=TRACEPARENT)):
             pass
@@ -51,7 +51,7 @@ async def test_the_variables_of_opentelemetry_say_where_and_under_what_name(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-team=blue")
         monkeypatch.setenv("OTEL_SERVICE_NAME", "from-the-environment")
-        started = tracing.start(TelemetryConfig(traces="otlp"))
+        started = tracing.start(TelemetryConfig(traces=("otlp",)))
         assert started is not None
         with started.forward(call(), {}):
             pass
@@ -65,7 +65,7 @@ async def test_the_variables_of_opentelemetry_say_where_and_under_what_name(
 async def test_a_collector_that_hangs_holds_the_close_no_longer_than_its_limit() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        started = tracing.start(TelemetryConfig(traces="otlp", endpoint=url))
+        started = tracing.start(TelemetryConfig(traces=("otlp",), endpoint=url))
         assert started is not None
         with started.forward(call(), {}):
             pass
@@ -80,7 +80,7 @@ async def test_a_collector_that_hangs_holds_the_close_no_longer_than_its_limit()
 
 
 async def test_the_console_is_standard_error_one_span_a_line(capfd: pytest.CaptureFixture[str]) -> None:
-    started = tracing.start(TelemetryConfig(traces="console"))
+    started = tracing.start(TelemetryConfig(traces=("console",)))
     assert started is not None
     with started.forward(call(), {}):
         pass
@@ -108,7 +108,7 @@ def test_an_endpoint_is_a_base_address(endpoint: str, url: str | None) -> None:
 def test_off_there_is_no_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tracing.start(TelemetryConfig()) is None
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    assert tracing.start(TelemetryConfig(traces="otlp")) is None
+    assert tracing.start(TelemetryConfig(traces=("otlp",))) is None
 
 
 def run(program: str) -> str:
@@ -145,7 +145,7 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(missing: str
         from toolyard.config import TelemetryConfig
         from toolyard.telemetry import tracing
         try:
-            tracing.start(TelemetryConfig(traces="otlp"))
+            tracing.start(TelemetryConfig(traces=("otlp",)))
         except tracing.TracesUnavailableError as error:
             print(error.message, "|", error.hint)
         """

@@ -7,7 +7,7 @@ calls finish.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._version import __version__
 from ..bridge import ParkedCalls
@@ -25,6 +25,8 @@ from ..results.shaper import ResultShaper
 from ..search.feedback import ResultSizes
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
+from ..telemetry.redaction import known_secrets
+from ..telemetry.serving import RequestTracing
 from ..upstream.handshake import INSTANCE
 from ..upstream.http.client import PooledHttpClient
 from ..views import AllView, BareView
@@ -42,9 +44,6 @@ from .results import ResultShaping, with_widened_schema
 from .search import GatewaySearch
 from .storage import GatewayStorage
 from .upstreams import MountedServer, SharedParts, UpstreamTap
-
-if TYPE_CHECKING:
-    from ..telemetry.spans import Tracing
 
 logger = logging.getLogger("toolyard.app")
 
@@ -81,10 +80,12 @@ class Gateway:
             if config.telemetry.metrics
             else None
         )
-        self._traces: Tracing | None = tracing.start(config.telemetry)
         self._http = PooledHttpClient()
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         folder = state_folder(config)
+        secrets = known_secrets(config)
+        self._traces = tracing.start(config.telemetry, folder, secrets)
+        content = tracing.content_policy(config.telemetry, secrets)
         self._store = CatalogueStore(folder if tap is None else None)
         self.storage = GatewayStorage(config, folder, self.sealer)
         self.callers = GatewayCallers(
@@ -137,6 +138,7 @@ class Gateway:
                 self.shaping,
                 config.telemetry.access_log,
                 None if self.policy is None else self.policy.guard.stage(),
+                content,
             ),
             self.sealer,
             self,
@@ -147,6 +149,7 @@ class Gateway:
             scope_of=None if self.policy is None else self.policy.scope_of,
             on_unknown=None if self.policy is None else self.policy.on_unknown,
             on_answered=None if self.policy is None else self.policy.guard.note_answered,
+            tracing=None if self._traces is None else RequestTracing(self._traces, content),
         )
         self.search = GatewaySearch(
             self._context,

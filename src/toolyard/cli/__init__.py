@@ -45,6 +45,8 @@ COMMANDS = {
     "audit": "commands.audit",
     "approvals": "commands.approvals",
     "openapi": "commands.openapi",
+    "agent": "commands.agent:agent",
+    "chat": "commands.agent:chat",
     "deploy": "deploy",
     "completion": "commands.completion",
 }

@@ -166,10 +166,20 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     options: dict[str, str] = {}
 
 
+TraceSink = Literal["local", "otlp", "logfire", "console"]
+TraceContent = Literal["off", "arguments", "all"]
+
+
 class TelemetryConfig(Struct, frozen=True, kw_only=True):
     metrics: bool = True
-    traces: Literal["off", "otlp", "console"] = "off"
+    traces: tuple[TraceSink, ...] | None = None
+    """Where spans go. None: nothing is configured, so that a gateway has none, and agents' runs decide."""
     endpoint: str = ""
+    content: TraceContent = "off"
+    """What spans hold of arguments and results."""
+    trace_bytes: int = 64 * 2**20
+    trace_days: int = 14
+    """The bounds of the local trace store."""
     service_name: str = "toolyard"
     logs: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"

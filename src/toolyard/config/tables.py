@@ -15,6 +15,7 @@ from .values import (
     integer,
     names,
     nonempty,
+    off_or_some_of,
     one_of,
     origins,
     port,
@@ -90,8 +91,11 @@ STORE: dict[str, Reader] = {
 }
 TELEMETRY: dict[str, Reader] = {
     "metrics": flag,
-    "traces": one_of("off", "otlp", "console"),
+    "traces": off_or_some_of("local", "otlp", "logfire", "console"),
     "endpoint": url_or_empty,
+    "content": one_of("off", "arguments", "all"),
+    "trace_bytes": size,
+    "trace_days": integer(1),
     "service_name": nonempty,
     "logs": one_of("text", "json"),
     "log_level": one_of("debug", "info", "warning", "error"),

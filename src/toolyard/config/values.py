@@ -175,6 +175,19 @@ def some_of(*options: str) -> Reader:
     return read
 
 
+def off_or_some_of(*options: str) -> Reader:
+    """One of the options, a list of them, or "off" for none."""
+    one, several = one_of("off", *options), some_of(*options)
+
+    def read(value: Any) -> tuple[str, ...]:
+        if isinstance(value, list):
+            return several(cast(Any, value))
+        chosen: str = one(value)
+        return () if chosen == "off" else (chosen,)
+
+    return read
+
+
 def texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise ConfigValueError(f"must be a list of texts, not {kind_of(value)}", 'as in ["one", "two"]')

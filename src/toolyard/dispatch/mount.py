@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from ..catalogue.catalogue import CatalogueEntry
 from ..config import ServerConfig
 from ..sessions.leases import BeginSession, Lease, Leases, NewSession
-from ..telemetry.requests import Transport
+from ..telemetry.requests import Transport, current
 from ..upstream.base import Forward, Outcome, Upstream
 from ..upstream.composio import replies
 from ..upstream.composio.rest import JsonApi
@@ -329,6 +329,8 @@ class Mount:
                 was_stale = was_stale or isinstance(error, StaleSessionError)
                 tries += 1
                 self._on_retry()
+                if (seen := current.get()) is not None:
+                    seen.resends = tries
                 await asyncio.sleep(pause)
                 self.breaker.check()
             except McpError:

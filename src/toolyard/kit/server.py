@@ -31,6 +31,7 @@ from .features.tools import Tool, ToolFeature
 if TYPE_CHECKING:
     from ..edge.http.app import HttpEdge
     from ..edge.request import Identify, Pace
+    from ..wire.call import Service
 
 
 class KitService:
@@ -377,7 +378,7 @@ class Server:
         from ..edge.request import CallerKeySetting
 
         return HttpEdge(
-            self.service,
+            self._traced(),
             self.sealer,
             path=path,
             allowed_hosts=allowed_hosts,
@@ -411,7 +412,17 @@ class Server:
         """Serve over stdin and stdout until stdin is closed."""
         from ..edge.stdio import run
 
-        run(self.service)
+        run(self._traced())
+
+    def _traced(self) -> "Service":
+        """The service, with spans around its requests if TOOLYARD_TRACES says where they go."""
+        if not os.environ.get("TOOLYARD_TRACES"):
+            return self.service
+        from ..telemetry.serving import TracedService  # loaded only where it is wanted
+        from ..telemetry.tracing import server_tracing
+
+        tracer = server_tracing(self.name)
+        return self.service if tracer is None else TracedService(self.service, tracer)
 
     def on_close(self, function: Callable[[], Awaitable[None]]) -> None:
         """Await this when the server closes; functions run in reverse order."""

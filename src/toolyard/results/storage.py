@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from ..artifacts.store import ArtifactStore, ArtifactStoreError, ArtifactWriter, StoredArtifact
+from ..telemetry.requests import current
 from ..wire.call import StreamedResult
 from .formats.json_parts import Buffer
 from .formats.texts import TextScanner
@@ -77,7 +78,11 @@ async def store_result(
     try:
         async for piece in pieces:
             await writer.write(piece)
-        return await writer.finish()
+        stored = await writer.finish()
+        request = current.get()
+        if request is not None and stored.location is not None:
+            request.stored_as = stored.location.artifact.id
+        return stored
     except BaseException:
         await writer.discard()
         raise

@@ -77,6 +77,19 @@ class ObservedRequest(Struct, kw_only=True):
     trace_id: str = ""
     span_id: str = ""
     """Set by the span if traces are on; log lines show both."""
+    called: list[str] | None = None
+    """For a request that the gateway serves: the full names of the tools that were called for it."""
+    stored_as: str = ""
+    """The id under which its result was stored, because it was too big."""
+    arguments: str = ""
+    result: str = ""
+    """As JSON, cut and redacted; set only if content is to be traced."""
+    resends: int = 0
+    """How often it was sent again to the upstream."""
+    connections: int = 0
+    """How many connections were opened for it."""
+    exchanges: "ExchangeTracer | None" = None
+    """Makes spans of its HTTP exchanges while it runs; None if traces are off."""
 
 
 class ClientAddress(Struct, frozen=True):
@@ -86,6 +99,27 @@ class ClientAddress(Struct, frozen=True):
     """The address of the connection's other end: a client, or a proxy in front of us."""
     forwarded_for: str = ""
     """The client's address according to a proxy. It is not verified."""
+    traceparent: str = ""
+    """The HTTP header: the trace of a client that names none in `_meta`."""
+    tracestate: str = ""
+
+
+class ExchangeSpan(Protocol):
+    """The span of one HTTP exchange with an upstream."""
+
+    def answered(self, status: int, reused: bool) -> None:
+        """The head of the response has come; `reused`: on a connection that was open before."""
+        ...
+
+    def end(self, size: int | None = None, error: BaseException | None = None) -> None:
+        """`size` is that of the response's body. Only the first call counts."""
+        ...
+
+
+class ExchangeTracer(Protocol):
+    def exchange(self, method: str, url: str, request_bytes: int, resends: int) -> ExchangeSpan:
+        """Open a span below the current one; `url` has no secrets."""
+        ...
 
 
 current: ContextVar[ObservedRequest | None] = ContextVar("toolyard_observed", default=None)
@@ -177,10 +211,20 @@ class OpenSpan(Protocol):
     ) -> None: ...
 
 
-class Tracer(Protocol):
-    """Makes the span of a forwarded request."""
+class Tracer(ExchangeTracer, Protocol):
+    """Makes the spans of requests."""
 
-    def forward(self, request: ObservedRequest, meta: Meta) -> OpenSpan: ...
+    def serve(self, request: ObservedRequest, meta: Meta) -> OpenSpan:
+        """The span of a client's request; its parent is the context in `_meta`."""
+        ...
+
+    def forward(self, request: ObservedRequest, meta: Meta) -> OpenSpan:
+        """The span of a request to an upstream; its parent is the current span, or else the one in `meta`."""
+        ...
+
+    async def close(self, limit: float = 5.0) -> None:
+        """Export or write the remaining spans, for `limit` seconds at most."""
+        ...
 
 
 class Observation(Struct, eq=False):
@@ -202,6 +246,7 @@ class Observation(Struct, eq=False):
         self._started = perf_counter()
         if self.tracing is None:
             return self.meta
+        self.request.exchanges = self.tracing
         self._span = self.tracing.forward(self.request, self.meta)
         return self._span.__enter__()
 
@@ -223,5 +268,6 @@ class Observation(Struct, eq=False):
             log_request(request, label, seconds)
         # Tasks begun during the call keep its context, which must not keep the error and its frames alive.
         request.error = None
+        request.exchanges = None
         if self._token is not None:
             current.reset(self._token)

@@ -10,6 +10,12 @@ from typing import Literal, Protocol
 Operation = Literal["invoke_agent", "turn", "chat", "execute_tool"]
 """`gen_ai.operation.name` of the semantic conventions, and `turn` for one iteration of a loop."""
 SpanValue = str | int | float | bool | list[str]
+_MAX_NAME = 128
+
+
+def run_span_name(operation: Operation, name: str) -> str:
+    """As the conventions name it: the operation, then the agent, model or tool."""
+    return f"{operation} {name[:_MAX_NAME]}" if name else operation
 
 
 class RunSpan(Protocol):
@@ -34,6 +40,12 @@ class RunSpans(Protocol):
     @property
     def trace_id(self) -> str:
         """Of the current span; empty if nothing is traced."""
+        ...
+
+
+class ClosableRunSpans(RunSpans, Protocol):
+    async def close(self, limit: float = 5.0) -> None:
+        """Write or export the remaining spans, for `limit` seconds at most."""
         ...
 
 

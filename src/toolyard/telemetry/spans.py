@@ -1,15 +1,13 @@
-"""Spans of requests, after OpenTelemetry's semantic conventions for MCP. Imported only if traces are on.
+"""Spans of OpenTelemetry's SDK, of requests and of agents' runs. Imported only if something exports them.
 
-A SERVER span covers a client's request, a CLIENT span the request that the gateway sends to an upstream.
-Arguments and results are never recorded. The conventions:
-github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/mcp.md.
+A SERVER span covers a client's request, a CLIENT span the request that the gateway sends to an upstream, and
+one below it the HTTP exchange. `conventions` has their names and attributes.
 """
 
 import asyncio
-import hashlib
-import re
 import threading
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 
 import msgspec
@@ -19,13 +17,16 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.propagate import get_global_textmap
 from opentelemetry.propagators.textmap import Getter, Setter
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
-from opentelemetry.util.types import AttributeValue
 
 from .._version import __version__
-from ..wire.errors import INTERNAL_ERROR, McpError
-from .requests import ObservedRequest, outcome_label
+from . import conventions
+from .content import NO_CONTENT, ContentPolicy
+from .conventions import MAX_TEXT, Attributes, AttributeValue, SpanFailure
+from .requests import ExchangeSpan, ObservedRequest, client_address
+from .run_spans import Operation, RunSpan, SpanValue, run_span_name
+from .trace_file import PlainSpan, TraceStore
 
 Meta = dict[str, Raw]
 
@@ -74,36 +75,28 @@ def inject(meta: Meta, context: Context | None = None) -> Meta:
     return changed
 
 
-_TARGET = {
-    "tools/call": "gen_ai.tool.name",
-    "prompts/get": "gen_ai.prompt.name",
-    "completion/complete": "gen_ai.prompt.name",
-    "resources/read": "mcp.resource.uri",
-    "resources/subscribe": "mcp.resource.uri",
-    "resources/unsubscribe": "mcp.resource.uri",
-}
-_NETWORK = {"http": "tcp", "stdio": "pipe"}
-_MAX_NAME = 128
-_MAX_TEXT = 1000
-_USERINFO = re.compile(r"(?<=//)[^/?#@]*@")
-
-Attributes = dict[str, AttributeValue]
+_KINDS: dict[SpanKind, conventions.SpanKind] = {SpanKind.SERVER: "server", SpanKind.CLIENT: "client"}
 
 
 class Tracing:
-    """Makes spans and owns their exporter. `tracing.start` builds it if traces are on."""
+    """Makes spans and owns their exporter. `tracing.start` builds it if something is exported."""
 
-    def __init__(self, provider: TracerProvider) -> None:
+    def __init__(self, provider: TracerProvider, content: ContentPolicy = NO_CONTENT) -> None:
         self._provider = provider
         self._tracer = provider.get_tracer("toolyard", __version__)
+        self._content = content
 
     def serve(self, request: ObservedRequest, meta: Meta) -> "RequestSpan":
-        """The span of a client's request; its parent is the context in `_meta`."""
         return RequestSpan(self._tracer, SpanKind.SERVER, request, meta)
 
     def forward(self, request: ObservedRequest, meta: Meta) -> "RequestSpan":
-        """The span of a request to an upstream; its parent is the current span, or else the one in `meta`."""
         return RequestSpan(self._tracer, SpanKind.CLIENT, request, meta)
+
+    def exchange(self, method: str, url: str, request_bytes: int, resends: int) -> ExchangeSpan:
+        return _HttpSpan(self._tracer, method, url, request_bytes, resends)
+
+    def run_spans(self) -> "OtelRunSpans":
+        return OtelRunSpans(self._tracer, self._content, self)
 
     async def close(self, limit: float = 5.0) -> None:
         """Export the remaining spans. An unreachable collector delays this by `limit` seconds at most."""
@@ -140,10 +133,10 @@ class RequestSpan:
         request = self._request
         parent, links = _parent(self._kind, self._meta)
         self._span = self._tracer.start_span(
-            _span_name(request),
+            conventions.span_name(request),
             parent,
             self._kind,
-            _attributes(request, self._kind),
+            conventions.shared_attributes(request, _KINDS[self._kind]),
             links,
             record_exception=False,
             set_status_on_exception=False,
@@ -162,7 +155,11 @@ class RequestSpan:
         if error is not None:
             self._request.error = error
         if self._span.is_recording():
-            _finish(self._span, self._request, self._kind)
+            ended, about, failure = conventions.failure_of(self._request, _KINDS[self._kind])
+            own = conventions.own_attributes(self._request)
+            self._span.set_attributes({**own, **about, "toolyard.outcome": ended})
+            if failure is not None:
+                _fail(self._span, failure)
         self._span.end()
 
 
@@ -172,75 +169,161 @@ def _parent(kind: SpanKind, meta: Meta) -> tuple[Context, list[Link]]:
     if kind is SpanKind.CLIENT and around.is_valid:
         return ambient, []
     carried = extract(meta, ambient)
-    if around.is_valid and trace.get_current_span(carried).get_span_context() != around:
+    parent = trace.get_current_span(carried).get_span_context()
+    if not parent.is_valid and (origin := client_address.get()).traceparent:
+        pairs = {"traceparent": origin.traceparent, "tracestate": origin.tracestate}
+        header = {key: value for key, value in pairs.items() if value}
+        return get_global_textmap().extract(header, ambient), []
+    if around.is_valid and parent != around:
         # The parent is the context in the request; a surrounding span, such as a web server's, is a link.
         return carried, [Link(around)]
     return carried, []
 
 
-def _span_name(request: ObservedRequest) -> str:
-    key = _TARGET.get(request.method)
-    if request.name is None or key is None or key == "mcp.resource.uri":  # URIs make too many names
-        return request.method
-    return f"{request.method} {request.name[:_MAX_NAME]}"
+def _fail(span: Span, failure: SpanFailure) -> None:
+    span.set_attribute("error.type", failure.kind)
+    span.set_status(Status(StatusCode.ERROR, failure.text or None))
 
 
-def _attributes(request: ObservedRequest, kind: SpanKind) -> Attributes:
-    caller = request.caller
-    identity = caller.identity
-    known: Attributes = {
-        "mcp.method.name": request.method,
-        "toolyard.tenant": identity.principal.tenant,
-        "toolyard.request.size": request.request_bytes,
-    }
-    optional = {
-        "toolyard.upstream": request.server,
-        "toolyard.agent": identity.principal.agent,
-        "toolyard.thread": identity.thread,
-        "toolyard.request.id": request.request_id,
-        "toolyard.client.name": caller.client.name,
-        "network.transport": _NETWORK.get(request.transport, ""),
-        "network.protocol.name": "http" if request.transport == "http" else "",
-    }
-    known.update((key, value) for key, value in optional.items() if value)
-    if request.name is not None and (target := _TARGET.get(request.method)):
-        known[target] = _USERINFO.sub("", request.name) if "@" in request.name else request.name
-    if request.method == "tools/call":
-        known["gen_ai.operation.name"] = "execute_tool"
-    if request.rpc_id is not None:
-        known["jsonrpc.request.id"] = str(request.rpc_id)
-    if request.session_id:
-        # A digest, because the id itself gives access to the session.
-        known["mcp.session.id"] = hashlib.sha256(request.session_id.encode()).hexdigest()[:32]
-    if kind is SpanKind.SERVER:
-        known["mcp.protocol.version"] = caller.version
-    elif request.address:
-        known["server.address"] = request.address
-        known["server.port"] = request.port
-    return known
+class _HttpSpan:
+    """Implements `requests.ExchangeSpan`."""
+
+    __slots__ = ("_is_open", "_span", "_status")
+
+    def __init__(self, tracer: trace.Tracer, method: str, url: str, request_bytes: int, resends: int) -> None:
+        attributes = conventions.exchange_attributes(method, url)
+        attributes["http.request.body.size"] = request_bytes
+        if resends:
+            attributes["http.request.resend_count"] = resends
+        self._span = tracer.start_span(method, kind=SpanKind.CLIENT, attributes=attributes)
+        self._is_open = True
+        self._status = 0
+
+    def answered(self, status: int, reused: bool) -> None:
+        self._status = status
+        self._span.set_attributes(conventions.answer_attributes(status, reused))
+
+    def end(self, size: int | None = None, error: BaseException | None = None) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        if size is not None:
+            self._span.set_attribute("http.response.body.size", size)
+        failure = conventions.exchange_failure(self._status, error)
+        if failure is not None:
+            _fail(self._span, failure)
+        self._span.end()
 
 
-def _finish(span: Span, request: ObservedRequest, kind: SpanKind) -> None:
-    ended = outcome_label(request)
-    span.set_attribute("toolyard.outcome", ended)
-    if request.response_bytes is not None:
-        span.set_attribute("toolyard.response.size", request.response_bytes)
-    if kind is SpanKind.CLIENT and request.upstream_version:
-        span.set_attribute("mcp.protocol.version", request.upstream_version)
-    error = request.error
-    if isinstance(error, McpError):
-        span.set_attribute("rpc.response.status_code", str(error.code))
-        # An invalid request is an error for its sender (CLIENT), not for its server.
-        if kind is SpanKind.CLIENT or error.code == INTERNAL_ERROR or -32099 <= error.code <= -32000:
-            _fail(span, str(error.code), error.message[:_MAX_TEXT])
-    elif ended == "tool_error":
-        _fail(span, "tool_error")
-    elif ended == "timeout":
-        _fail(span, "timeout")
-    elif ended == "error":
-        _fail(span, type(error).__qualname__)
+class OtelRunSpans:
+    """The spans of an agent's run. Implements `RunSpans`."""
+
+    def __init__(self, tracer: trace.Tracer, content: ContentPolicy, tracing: Tracing) -> None:
+        self._tracer = tracer
+        self._content = content
+        self._tracing = tracing
+
+    def open(
+        self, operation: Operation, name: str, attributes: Mapping[str, SpanValue] | None = None
+    ) -> AbstractContextManager[RunSpan]:
+        return _RunSpan(self._tracer, self._content, operation, name, attributes or {})
+
+    def meta(self) -> dict[str, str]:
+        return {key: _decode_string(value) for key, value in inject({}).items()}
+
+    @property
+    def trace_id(self) -> str:
+        context = trace.get_current_span().get_span_context()
+        return trace.format_trace_id(context.trace_id) if context.is_valid else ""
+
+    async def close(self, limit: float = 5.0) -> None:
+        await self._tracing.close(limit)
 
 
-def _fail(span: Span, kind: str, description: str | None = None) -> None:
-    span.set_attribute("error.type", kind)
-    span.set_status(Status(StatusCode.ERROR, description))
+class _RunSpan:
+    def __init__(
+        self,
+        tracer: trace.Tracer,
+        content: ContentPolicy,
+        operation: Operation,
+        name: str,
+        attributes: Mapping[str, SpanValue],
+    ) -> None:
+        self._tracer = tracer
+        self._content = content
+        self._name = run_span_name(operation, name)
+        self._kind = SpanKind.CLIENT if operation == "chat" else SpanKind.INTERNAL
+        kept = {key: content.kept(key, value) for key, value in attributes.items()}
+        self._attributes: Attributes = {key: value for key, value in kept.items() if value is not None}
+        self._attributes["gen_ai.operation.name"] = operation
+
+    def set(self, key: str, value: SpanValue) -> None:
+        kept = self._content.kept(key, value)
+        if kept is not None:
+            self._span.set_attribute(key, kept)
+
+    def fail(self, kind: str, text: str = "") -> None:
+        self._failed = True
+        _fail(self._span, SpanFailure(kind, text[:MAX_TEXT]))
+
+    def __enter__(self) -> "_RunSpan":
+        self._failed = False
+        self._span = self._tracer.start_span(self._name, kind=self._kind, attributes=self._attributes)
+        self._token = otel_context.attach(trace.set_span_in_context(self._span))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        otel_context.detach(self._token)
+        if isinstance(error, Exception) and not self._failed:
+            _fail(self._span, SpanFailure(type(error).__qualname__))
+        self._span.end()
+
+
+class StoringProcessor(SpanProcessor):
+    """Also keeps the spans in the local store."""
+
+    def __init__(self, store: TraceStore) -> None:
+        self._store = store
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        # Of a run: one that is killed still has its root.
+        if isinstance(span, ReadableSpan) and _is_of_run(span.attributes or {}):
+            self._store.add(_record(span))
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if span.context is not None and span.context.trace_flags.sampled:
+            self._store.add(_record(span))
+
+    def shutdown(self) -> None:
+        self._store.close()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return True
+
+
+def _is_of_run(attributes: Mapping[str, object]) -> bool:
+    return "gen_ai.operation.name" in attributes and "mcp.method.name" not in attributes
+
+
+def _record(span: ReadableSpan) -> PlainSpan:
+    assert span.context is not None
+    start = span.start_time or 0
+    attributes: Attributes = {key: _plain(value) for key, value in (span.attributes or {}).items()}
+    error = str(attributes.pop("error.type", "error")) if not span.status.is_ok else ""
+    return PlainSpan(
+        trace.format_trace_id(span.context.trace_id),
+        trace.format_span_id(span.context.span_id),
+        "" if span.parent is None else trace.format_span_id(span.parent.span_id),
+        span.name,
+        _KINDS.get(span.kind, "internal"),
+        start,
+        attributes,
+        -1 if span.end_time is None else span.end_time - start,
+        SpanFailure(error, span.status.description or "") if error else None,
+    )
+
+
+def _plain(value: object) -> AttributeValue:
+    return value if isinstance(value, str | int | float | bool) else [str(item) for item in value]  # type: ignore[attr-defined]

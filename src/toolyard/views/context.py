@@ -12,6 +12,7 @@ from ..config import GatewayConfig, SearchConfig
 from ..dispatch import Mount
 from ..dispatch.remote import AppConnection
 from ..pipeline import Handler
+from ..telemetry.serving import RequestTracing
 from ..wire.call import Call, Principal
 from ..wire.seal import Sealer
 from .forwarding import FitTask, SealedTaskIds
@@ -67,6 +68,7 @@ class ViewContext:
         scope_of: "Callable[[Principal], VisibleCatalogue] | None" = None,
         on_unknown: "Callable[[Call, ItemKind, str], Awaitable[None]] | None" = None,
         on_answered: "Callable[[Call, str, bool], Awaitable[None]] | None" = None,
+        tracing: RequestTracing | None = None,
     ) -> None:
         self.catalogue = catalogue
         self.mounts = mounts
@@ -78,6 +80,8 @@ class ViewContext:
         self.stored = stored
         self.fit_task = fit_task
         self.one_client = one_client
+        self.tracing = tracing
+        """Puts a span around each request; None if traces are off."""
         self.touch = host.lists_wanted
         self._scope_of = scope_of
         self._on_unknown = on_unknown

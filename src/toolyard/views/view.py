@@ -230,7 +230,8 @@ class View(ABC):
             if call.id is None:
                 return None
             raise MethodNotFound(call.method[:80])
-        return await answer(call)
+        tracing = self.context.tracing
+        return await answer(call) if tracing is None else await tracing.serve(call, answer)
 
     async def listen(self, call: Call) -> None:
         await self._subscriptions.legacy(call)

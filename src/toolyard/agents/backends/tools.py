@@ -30,13 +30,13 @@ class ToolNames:
         return self._original.get(name, name)
 
 
-def fit_name(name: str) -> str:
+def fit_name(name: str, length: int = NAME_LENGTH) -> str:
     """Depends on the name alone, so that it is the same in every turn and prompt caches hold."""
     fit = _UNFIT.sub("_", name)
-    if fit == name and 0 < len(name) <= NAME_LENGTH:
+    if fit == name and 0 < len(name) <= length:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
-    return f"{fit[: NAME_LENGTH - 9]}_{digest}"
+    return f"{fit[: length - 9]}_{digest}"
 
 
 def tool_uses(message: ChatMessage) -> Iterable[ToolUsePart]:

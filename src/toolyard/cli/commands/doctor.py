@@ -228,7 +228,7 @@ def _needs(config: "Config") -> Iterator[tuple[str, str]]:
             yield extra, table
     if _scheme(config.store.url) not in ("", "local", "supabase"):
         yield "objects", "[store]"
-    if config.telemetry.traces != "off":
+    if set(config.telemetry.traces or ()) - {"local"}:
         yield "otel", "[telemetry]"
     if config.auth.issuers:
         yield "auth", "[auth]"

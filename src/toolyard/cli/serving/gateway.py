@@ -99,7 +99,7 @@ def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
     if server is not None and server not in {item.name for item in config.servers}:
         raise CommandError(f"no server {server!r} in {file}", f"it has {_names(config)}")
     key = session_key(None)
-    principal = _stdio_principal(config, key)
+    principal = process_principal(config, key)
     gateway = loader.make_gateway(config, key, one_client=True)
     start, stop = _config_watcher(gateway, file)
     service = _StdioGateway(gateway, server, start, stop)
@@ -116,7 +116,7 @@ def _environment_headers() -> RequestHeaders:
     return RequestHeaders.of([(b"authorization", f"Bearer {os.environ[API_KEY_VARIABLE]}".encode())])
 
 
-def _stdio_principal(config: "Config", key: bytes | None) -> Principal:
+def process_principal(config: "Config", key: bytes | None) -> Principal:
     """Who started this process: the holder of the key or grant in TOOLYARD_API_KEY, else the local user."""
     text = os.environ.get(API_KEY_VARIABLE, "")
     auth = config.auth

@@ -61,6 +61,7 @@ from .legacy import LegacyEndpoint
 logger = logging.getLogger("toolyard.edge")
 
 _LOCAL = Identity()
+_TRACE = (b"traceparent", b"tracestate")
 _RIGHTS = ("kind", "agent", "groups", "scopes", "grant")
 """What a principal's rights come from, besides who it is."""
 
@@ -147,7 +148,9 @@ class HttpEdge:
         headers = RequestHeaders(pairs, raw) if len(raw) == len(pairs) else RequestHeaders.of(pairs)
         request = HttpRequest(headers, _LOCAL, receive, send, [])
         forwarded, client = raw.get(b"x-forwarded-for", b""), scope.get("client")
-        client_address.set(ClientAddress(client[0] if client else "", forwarded.decode("latin-1")))
+        address = client[0] if client else ""
+        trace = [raw.get(name, b"").decode("latin-1") for name in _TRACE] if b"traceparent" in raw else ()
+        client_address.set(ClientAddress(address, forwarded.decode("latin-1"), *trace))
         if b"origin" in raw or self._identify is not None or self._guard.refusal(headers) is not None:
             return request
         authenticator = self._callers.authenticator

@@ -209,7 +209,7 @@ class ModelClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def fill(self, form: ModelForm, system: str, text: str) -> dict[str, Any]:
-        """Returns the form as filled in by the first model that answers; raises FormFillingError if none does."""
+        """Returns the form as filled in by the first model that answers. Raises FormFillingError."""
         waiting = list(self._endpoint.models)
         tried: list[str] = []
         while True:

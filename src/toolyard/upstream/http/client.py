@@ -13,6 +13,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from ...telemetry.conventions import url_for_spans
+from ...telemetry.requests import ExchangeSpan, ExchangeTracer, ObservedRequest, current
 from ...wire.errors import UNSUPPORTED_VERSION, ErrorObject, McpError
 from ...wire.headers import NAME_PARAMS, encode_value
 from ...wire.messages import JsonRpcMessage, JsonRpcRequest, decode_params, encode
@@ -175,6 +177,78 @@ class PooledHttpClient:
             await session.close()
 
 
+class TracedExchange(Struct, eq=False):
+    """An exchange with a span around it, from the request to the end of the response's body."""
+
+    exchange: HttpExchange
+    seen: ObservedRequest
+    tracer: ExchangeTracer
+    shown: str
+    """The address, without secrets."""
+
+    async def __call__(
+        self,
+        method: str,
+        url: "URL",
+        /,
+        *,
+        data: bytes | None,
+        headers: Mapping[str, str],
+        timeout: Any,  # noqa: ASYNC109 (as aiohttp has it)
+    ) -> HttpResponse:
+        seen = self.seen
+        opened = seen.connections
+        span = self.tracer.exchange(method, self.shown, len(data or b""), seen.resends)
+        try:
+            response = await self.exchange(method, url, data=data, headers=headers, timeout=timeout)
+        except BaseException as error:
+            span.end(error=error)
+            raise
+        span.answered(response.status, seen.connections == opened)
+        return TracedResponse(response, span)
+
+
+class TracedResponse:
+    """A response that ends its span when it was read, or is given up. Is its own `HttpContent`."""
+
+    __slots__ = ("_response", "_size", "_span", "content", "headers", "status")
+
+    def __init__(self, response: HttpResponse, span: ExchangeSpan) -> None:
+        self._response = response
+        self._span = span
+        self._size = 0
+        self.status = response.status
+        self.headers = response.headers
+        self.content: HttpContent = self
+
+    async def read(self) -> bytes:
+        try:
+            body = await self._response.read()
+        except BaseException as error:
+            self._span.end(error=error)
+            raise
+        self._span.end(len(body))
+        return body
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._response.content.iter_any():
+                self._size += len(chunk)
+                yield chunk
+        except Exception as error:
+            self._span.end(self._size, error)
+            raise
+        self._span.end(self._size)
+
+    def release(self) -> object:
+        self._span.end(self._size)
+        return self._response.release()
+
+    def close(self) -> object:
+        self._span.end(self._size)
+        return self._response.close()
+
+
 class UpstreamEndpoint:
     """Where one upstream is, and what every request to it carries."""
 
@@ -190,6 +264,7 @@ class UpstreamEndpoint:
         from yarl import URL
 
         self.server = server
+        self._shown = url_for_spans(url)
         self.url = URL(url)
         if self.url.user is not None and any(name.lower() == "authorization" for name in headers):
             self.url = self.url.with_user(None)  # there can be one of them only
@@ -210,9 +285,13 @@ class UpstreamEndpoint:
     ) -> "UpstreamResponse":
         """A reply whose head has come. `url` is another than the upstream's own, for its old transport."""
         failures = self._failures
+        # Of calls only: a GET is a stream that stays open.
+        seen = current.get() if method == "POST" else None
         for left in range(MAX_UNFINISHED, -1, -1):
             try:
                 exchange = self._client.exchange or self._client.open()
+                if seen is not None and seen.exchanges is not None:
+                    exchange = TracedExchange(exchange, seen, seen.exchanges, self._shown)
                 response = await exchange(
                     method, url or self.url, data=body, headers=headers, timeout=self._timeout
                 )
@@ -222,6 +301,8 @@ class UpstreamEndpoint:
             except failures.any as error:
                 if not failures.unfinished(error):
                     raise self.failed(error) from error
+                if seen is not None:
+                    seen.resends += 1
                 if not left:
                     raise NotReachedError(
                         self.server, "it closes connections before a request is sent"

@@ -12,6 +12,8 @@ from typing import Any
 from aiohttp import ClientError, ClientPayloadError, TCPConnector
 from aiohttp.client_proto import ResponseHandler
 
+from ...telemetry.requests import current
+
 MAX_INTERIM = 20
 MAX_OVERHEAD = 1024 * 1024
 """Bytes of a response outside its body. Above the size of one read, which may still wait to be parsed."""
@@ -107,6 +109,9 @@ class LimitedConnector(TCPConnector):
         while True:
             connection: Any = await super().connect(*request, **options)
             if not connection.protocol.is_used:
+                seen = current.get()
+                if seen is not None:
+                    seen.connections += 1
                 return connection
             transport = connection.transport
             socket = None if transport is None else transport.get_extra_info("socket")
