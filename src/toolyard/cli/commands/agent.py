@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 import click
 import msgspec
 
+from .. import traffic
 from ..agents.gateway import GatewayChoice, OpenRunGateway, RunGateway, known_secrets, prepare_gateway
 from ..process import stdout_for_data
 from ..ui.messages import CommandError, hint, is_terminal, one_line, say, warn
@@ -190,11 +191,11 @@ class _Prepared(msgspec.Struct, frozen=True):
 
     def runner(self, gateway: RunGateway, display: "RunDisplay") -> "AgentRunner":
         from ...agents import AgentRunner
-        from ...agents.loop import open_backend
 
+        tapped = traffic.current()
         return AgentRunner(
             gateway.access,
-            lambda spec: self.backend if spec == self.model else open_backend(spec),
+            lambda spec: self.backend if spec == self.model else traffic.open_backend(spec),
             self.folder,
             library=self.library,
             model=self.model,
@@ -202,6 +203,7 @@ class _Prepared(msgspec.Struct, frozen=True):
             limits=self.limits,
             spans=gateway.spans,
             on_event=display.on_event,
+            today=None if tapped is None else tapped.today,
         )
 
 
@@ -245,10 +247,9 @@ def _prepare(options: AgentOptions) -> _Prepared:
 def _backend(model: str) -> "Backend":
     """Opened before the run, so that a missing key is an error of the command and not of the run."""
     from ...agents.backends.base import ModelError
-    from ...agents.loop import open_backend
 
     try:
-        return open_backend(model)
+        return traffic.open_backend(model)
     except ModelError as error:
         raise CommandError(error.message, *filter(None, [error.hint])) from None
 
