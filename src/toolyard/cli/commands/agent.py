@@ -193,9 +193,10 @@ class _Prepared(msgspec.Struct, frozen=True):
     def runner(self, gateway: RunGateway, display: "RunDisplay") -> "AgentRunner":
         from ...agents import AgentRunner
 
+        tapped = traffic.current()
         return AgentRunner(
             gateway.access,
-            lambda spec: self.backend if spec == self.model else _open_backend(spec),
+            lambda spec: self.backend if spec == self.model else traffic.open_backend(spec),
             self.folder,
             library=self.library,
             model=self.model,
@@ -203,6 +204,7 @@ class _Prepared(msgspec.Struct, frozen=True):
             limits=self.limits,
             spans=gateway.spans,
             on_event=display.on_event,
+            today=None if tapped is None else tapped.today,
         )
 
 
@@ -252,19 +254,9 @@ def _backend(model: str) -> "Backend":
     from ...agents.backends.base import ModelError
 
     try:
-        return _open_backend(model)
+        return traffic.open_backend(model)
     except ModelError as error:
         raise CommandError(error.message, *filter(None, [error.hint])) from None
-
-
-def _open_backend(model: str) -> "Backend":
-    """Raises ModelError."""
-    from ...agents.backends.transport import PooledModelTransport
-    from ...agents.loop import open_backend
-
-    tapped = traffic.current()
-    transport = None if tapped is None else tapped.model(PooledModelTransport(os.environ))
-    return open_backend(model, transport)
 
 
 def _library(folder: Path | None) -> "AgentLibrary":
