@@ -69,7 +69,7 @@ class ModelLoop:
         empty = cut = 0
         while True:
             turn = session.begin_turn()
-            with session.spans.open("turn", f"turn {turn}", {"toolyard.turn": turn}):
+            with session.spans.open("turn", str(turn), {"toolyard.turn": turn}):
                 reply = await self._respond(session, window, fixed)
                 uses = [part for part in reply.message.parts if isinstance(part, ToolUsePart)]
                 cut = cut + 1 if reply.stop == "max_tokens" else 0
@@ -122,7 +122,7 @@ class ModelLoop:
         )
         attributes = {"gen_ai.request.model": model.name, "gen_ai.provider.name": model.provider}
         started = time.monotonic()
-        with session.spans.open("chat", f"chat {model.name}", attributes) as span:
+        with session.spans.open("chat", model.name, attributes) as span:
             try:
                 reply = await model.respond(request, session.show_text)
             except ModelError as error:

@@ -40,6 +40,7 @@ class RunDisplay:
         self._running: dict[str, str] = {}
         self._models: dict[str, str] = {}
         self._is_midline = False
+        self._has_streamed = False
 
     def __enter__(self) -> "RunDisplay":
         if not self._quiet and is_terminal(sys.stderr):
@@ -88,7 +89,11 @@ class RunDisplay:
         cached = f", {event.usage.cache_read:,} cached" if event.usage.cache_read else ""
         used = f"{event.usage.input:,} tokens in{cached}, {event.usage.output:,} out{cost}"
         figures = click.style(f"{_seconds(event.seconds)}, {used}", dim=True)
-        text = "" if self._streams and "/" not in event.agent else event.text
+        text = event.text
+        if self._streams and "/" not in event.agent:
+            if text and not self._has_streamed:  # not every API streams
+                self._stream(text)
+            text, self._has_streamed = "", False
         self._line(event.agent, f"  turn {event.turn}  {figures}", text)
 
     def _tool(self, event: ToolEnded) -> None:
@@ -113,6 +118,7 @@ class RunDisplay:
         click.echo(printable(text), nl=False)
         sys.stdout.flush()
         self._is_midline = not text.endswith("\n")
+        self._has_streamed = True
 
     def _end_line(self) -> None:
         if self._is_midline:

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
@@ -155,7 +156,7 @@ def agent(
     from ..agents.display import RunDisplay, summary_line
 
     with stdout_for_data():
-        prepared = _prepare(options)
+        prepared = _prepare(options, needs_task=not given)
         with RunDisplay(quiet=as_json) as display:
             outcome = _run(_do_task(prepared, given, display))
     if outcome.status == "gateway_error" and not outcome.record.turns:
@@ -207,7 +208,8 @@ class _Prepared(msgspec.Struct, frozen=True):
         )
 
 
-def _prepare(options: AgentOptions) -> _Prepared:
+def _prepare(options: AgentOptions, *, needs_task: bool = False) -> _Prepared:
+    """`needs_task`: a run that is done has nothing to go on with."""
     from ...agents import RunFolder, RunFolderError, UnknownAgentError
     from ...agents.runs import find_run, runs_folder
 
@@ -236,6 +238,9 @@ def _prepare(options: AgentOptions) -> _Prepared:
             folder = RunFolder.create(workspace, secrets=secrets)
         else:
             folder = RunFolder.open(find_run(resume, runs_folder()), secrets=secrets)
+            if needs_task and folder.record.status == "done":
+                folder.close()
+                raise CommandError(f"the run {folder.record.run!r} is done", "give it another task")
             name = options["agent"] or folder.record.agent or "main"
             library.get(name)
             model = _model(options["model"], options["backend"], folder.record.model)
@@ -304,6 +309,7 @@ def _set_up_logging(debug: bool) -> None:
 
 async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "AgentOutcome":
     from ...agents import AgentOutcome
+    from ...agents.limits import RunStoppedError
 
     try:
         async with prepared.open_gateway() as gateway, prepared.runner(gateway, display) as runner:
@@ -312,6 +318,10 @@ async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "Ag
             return await runner.ask(task)
     except asyncio.CancelledError:
         record = prepared.folder.record
+        if record.status == "running":  # the gateway was still starting
+            record.status, record.reason = "interrupted", "it was stopped"
+            with suppress(RunStoppedError):
+                prepared.folder.save()
         return AgentOutcome("interrupted", "", "interrupted", "", record)
     finally:
         prepared.folder.close()
