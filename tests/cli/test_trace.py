@@ -12,6 +12,7 @@ import pytest
 from tests.cli.running import Toolyard
 from tests.programs import needs
 from tests.telemetry.played_run import play, yard
+from toolyard.telemetry.conventions import Attributes
 from toolyard.telemetry.trace_file import PlainSpan, TraceReader, TraceStore
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e\n"
@@ -165,7 +166,7 @@ def hostile(folder: Path, count: int = 1) -> None:
     store = TraceStore(folder)
     for number in range(1, count + 1):
         name = f"execute_tool {HOSTILE}"
-        attributes = {"gen_ai.operation.name": "execute_tool", HOSTILE: HOSTILE}
+        attributes: Attributes = {"gen_ai.operation.name": "execute_tool", HOSTILE: HOSTILE}
         store.add(PlainSpan(1, number, number // 7, name, "internal", number * 1000, attributes, 900))
     store.close()
 

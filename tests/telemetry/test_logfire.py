@@ -1,9 +1,11 @@
 """The real `logfire` package and our exporter, pointed at the same receiver."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from opentelemetry.propagate import get_global_textmap, set_global_textmap
 
 from tests.telemetry.collector import collector
 from toolyard import Client
@@ -11,6 +13,15 @@ from toolyard.app import Gateway
 from toolyard.config import load
 
 logfire = pytest.importorskip("logfire")
+
+
+@pytest.fixture(autouse=True)
+def own_propagator() -> Iterator[None]:
+    """logfire replaces the one of the whole process, even if all else of it is local."""
+    before = get_global_textmap()
+    yield
+    set_global_textmap(before)
+
 
 TOKEN = "pylf_v1_eu_0123456789abcdef"
 
@@ -39,6 +50,7 @@ module = "demo"
             console=False,
             metrics=False,
             inspect_arguments=False,
+            distributed_tracing=True,
             advanced=logfire.AdvancedOptions(base_url=receiver.url),
         )
         gateway = Gateway(load(file))

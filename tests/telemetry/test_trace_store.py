@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolyard.telemetry.conventions import SpanFailure
+from toolyard.telemetry.conventions import Attributes, SpanFailure
 from toolyard.telemetry.trace_file import (
     NAME,
     PlainSpan,
@@ -23,7 +23,7 @@ from toolyard.telemetry.trace_file import (
 
 
 def span(trace: int, id: int = 1, parent: int = 0, *, duration: int = 5, size: int = 0) -> PlainSpan:
-    attributes = {"gen_ai.operation.name": "chat", "note": "x" * size}
+    attributes: Attributes = {"gen_ai.operation.name": "chat", "note": "x" * size}
     return PlainSpan(trace, id, parent, "chat small", "client", time.perf_counter_ns(), attributes, duration)
 
 
