@@ -24,6 +24,7 @@ STARTED_PRESETS := aws-documentation chrome-devtools context7 duckduckgo edgarto
 THIRDPARTY := build/envs/thirdparty/.ready
 COMPOSIO := build/envs/composio/.ready
 RENDER := build/envs/render/.ready
+MODEL := build/envs/model/.ready
 SITE := build/envs/site/.ready
 DIST := build/envs/dist/.ready
 RIE := build/rie/.sam-$(SAM)-python-$(LAMBDA)
@@ -39,12 +40,12 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # An environment that came along with a copied checkout points at the old place, so it is made anew.
 ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
-.PHONY: $(BASE) $(DEV) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(SITE) $(DIST)
+.PHONY: $(BASE) $(DEV) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(MODEL) $(SITE) $(DIST)
 endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day team walk house faults audit-kill bench bench-before bench-search bench-access \
-	bench-tokens bench-results bench-servers bench-limits bench-lambda site coverage dist format constraints clean
+	bench-tokens bench-results bench-servers bench-limits bench-lambda bench-agents site coverage dist format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
@@ -54,11 +55,11 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(SITE) $(DIST) programs $(RIE) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(MODEL) $(SITE) $(DIST) programs $(RIE) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
-test: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests (ARGS go to pytest; without any, two files at a time)
-	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
+test: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(MODEL) programs $(RIE) ## run the tests (ARGS go to pytest; without any, three files at a time)
+	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 3 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target lint style types types-of-tests layers docs
@@ -129,6 +130,9 @@ bench-servers: $(DEV) ## what the bundled servers cost (ARGS="sql": one of them)
 bench-limits: $(DEV) ## what limits cost, and whether three replicas give exactly what one would (ARGS=--quick)
 	@$(BIN)/python -m bench.limits $(ARGS)
 
+bench-agents: $(DEV) ## what a turn of an agent costs beside the model and the tools, and its start
+	@$(BIN)/python -m bench.agents $(ARGS)
+
 bench-lambda: $(DEV) ## what the tiflux function costs on AWS Lambda, beside another way of serving there
 	@$(BIN)/python -m bench.aws_lambda $(ARGS)
 
@@ -136,7 +140,7 @@ site: $(DEV) $(SITE) ## build the documentation as a site with search, into buil
 	@$(BIN)/python scripts/build_site.py $(dir $(SITE))bin/zensical
 
 # Processes that tests start are measured too, unless they get an environment of their own.
-coverage: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests and write what they reach into CONTRIBUTING.md (ARGS go to pytest)
+coverage: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(MODEL) programs $(RIE) ## run the tests and write what they reach into CONTRIBUTING.md (ARGS go to pytest)
 	@$(BIN)/python scripts/coverage_figures.py $(or $(ARGS),--numprocesses=2 --dist=loadfile)
 
 dist: $(DEV) $(DIST) ## build the wheel and the sdist into dist/, and try each in an empty environment
@@ -188,6 +192,10 @@ $(COMPOSIO): tests/emulators/composio/requirements.txt
 
 $(RENDER): tests/emulators/render/requirements.txt
 	@$(bootstrap) env build/envs/render $<
+	@touch $@
+
+$(MODEL): tests/agents/backends/requirements.txt
+	@$(bootstrap) env build/envs/model $<
 	@touch $@
 
 $(SITE): scripts/requirements/site.txt

@@ -261,12 +261,23 @@ async def test_tools_that_read_and_tools_that_write_may_have_limits_of_their_own
         await yard.limiter.admit(ANA, "notes", "list", True)
 
 
+async def test_prompts_and_resources_count_under_a_whole_server_only() -> None:
+    yard = Yard(LimitRule(tools=("notes/*",), calls_a_day=1), LimitRule(tools=("files",), calls_a_day=1))
+    for _ in range(3):
+        await yard.limiter.admit(ANA, "notes", "")
+    await yard.limiter.admit(ANA, "files", "")
+    with pytest.raises(LimitExceededError):
+        await yard.limiter.admit(ANA, "files", "")
+
+
 @pytest.mark.parametrize(
     ("rules", "told"),
     [
         ([LimitRule(who=("usr:ana",), rate=1)], r"limits.rules 1.*'usr:ana'"),
         ([LimitRule(who=("user:",), rate=1)], "names nobody"),
-        ([LimitRule(who=("user:a*",), rate=1)], "names nobody"),
+        ([LimitRule(who=("user:a*",), rate=1)], "no wildcards"),
+        ([LimitRule(tools=("notes/*:raed",), rate=1)], r"limits.rules 1.*':raed', which is unknown"),
+        ([LimitRule(tools=("tool:notes",), rate=1)], "'tool:', which is unknown"),
         ([LimitRule(rate=1), LimitRule(tools=("/x",), rate=1)], "limits.rules 2.*'/x'"),
         ([LimitRule(tools=("resource:notes/x",), rate=1)], "'resource:notes/x'"),
         ([LimitRule(name="a", rate=1), LimitRule(name="a", rate=2)], "rules 2.*name 'a'"),

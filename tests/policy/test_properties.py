@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from toolyard.catalogue.catalogue import CatalogueEntry
 from toolyard.catalogue.items import KINDS, TOOLS, ItemKind, UpstreamItem
 from toolyard.config.callers import AccessConfig, AccessRule
+from toolyard.config.patterns import DenyMatcher, GlobMatcher, canonical, parse
 from toolyard.policy.access import AccessPolicy, Rights
-from toolyard.policy.patterns import DenyMatcher, GlobMatcher, canonical, parse
 from toolyard.wire.call import Grant, Principal, Right
 
 SERVERS = ("git", "Git", "mail", "a/b", "café")

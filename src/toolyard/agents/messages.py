@@ -41,7 +41,7 @@ class ReasoningPart(Struct, frozen=True, tag="reasoning"):
 Part = TextPart | ImagePart | ToolUsePart | ToolResultPart | ReasoningPart
 
 
-class Message(Struct, frozen=True):
+class ChatMessage(Struct, frozen=True):
     role: Literal["user", "assistant"]
     parts: tuple[Part, ...]
 

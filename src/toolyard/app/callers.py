@@ -153,6 +153,16 @@ class GatewayCallers:
             raise GrantError("this gateway makes no grants")
         return await self.grants(self._config).make(parent, name, allow, deny, ttl, calls)
 
+    async def lend(
+        self, parent: Principal, name: str, allow: Sequence[str] | None, deny: Sequence[str]
+    ) -> Principal:
+        """The holder of a new grant, for an agent in this process: its token goes nowhere.
+
+        Raises GrantError, StateError and CallerError.
+        """
+        issued = await self.make_grant(parent, name, allow, deny, None, None)
+        return await self.grants(self._config).verify(issued.token, "")
+
     def agent_url(self, name: str) -> str:
         return f"{self.base.rstrip('/')}/agents/{quote(name, safe='')}/mcp"
 

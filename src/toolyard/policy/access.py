@@ -22,9 +22,7 @@ from msgspec.structs import replace
 from ..catalogue.catalogue import CatalogueEntry
 from ..catalogue.items import KINDS, ItemKind
 from ..config.callers import AccessConfig
-from ..wire.call import Principal, Right
-from .conditions import Condition, ConditionError, Expression, Verb
-from .patterns import (
+from ..config.patterns import (
     ADDRESSED,
     DenyMatcher,
     GlobMatcher,
@@ -34,8 +32,10 @@ from .patterns import (
     parse,
     spellings,
 )
+from ..config.selectors import Groups, check_agents
+from ..wire.call import Principal, Right
+from .conditions import Condition, ConditionError, Expression, Verb
 from .rules import DEFAULT, GRANT, PRECEDENCE, PolicyRule, read_rules, unknown_groups
-from .selectors import Groups, check_agents
 
 MAX_DECISIONS = 20_000
 MAX_REMEMBERED_NAME = 512

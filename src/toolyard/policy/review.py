@@ -10,10 +10,10 @@ from msgspec import Struct
 from ..catalogue.catalogue import CatalogueEntry
 from ..catalogue.items import KINDS, ItemKind
 from ..config.errors import nearest
+from ..config.patterns import ADDRESSED, DenyMatcher, GlobMatcher, ItemPattern, ServerIndex, spellings
 from ..wire.call import Principal
 from .access import AccessPolicy
 from .conditions import Verb
-from .patterns import ADDRESSED, DenyMatcher, GlobMatcher, ItemPattern, ServerIndex, spellings
 from .rules import PRECEDENCE
 
 

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from ..config.callers import AccessConfig, AccessRule
 from ..config.errors import ConfigError
+from ..config.patterns import ItemPattern, PatternError, ServerIndex, canonical, parse
+from ..config.selectors import Groups, check_agents, read_selector
 from .conditions import Expression, Verb
-from .patterns import ItemPattern, PatternError, ServerIndex, canonical, parse
-from .selectors import Groups, check_agents, read_selector
 
 RESERVED = (DEFAULT, GRANT) = ("default", "grant")
 """What is named as the rule where no rule decided."""

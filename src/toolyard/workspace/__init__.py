@@ -5,7 +5,7 @@ from .names import RESERVED
 from .usage import WorkspaceChange, WorkspaceLimits
 from .watching import WorkspaceWatcher
 from .workspace import EntryKind, Workspace, WorkspaceEntry
-from .workspaces import Workspaces
+from .workspaces import Workspaces, adopt_folder
 
 __all__ = [
     "RESERVED",
@@ -18,4 +18,5 @@ __all__ = [
     "WorkspaceLimits",
     "WorkspaceWatcher",
     "Workspaces",
+    "adopt_folder",
 ]

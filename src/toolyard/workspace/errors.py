@@ -94,6 +94,7 @@ _DETAILS = {
     "backslash": "it has a backslash; use / between folders",
     "look_alike": "it has a character that looks like a slash or a dot",
     "reserved": "names that begin with .toolyard are reserved",
+    "kept": "it belongs to the run, and can only be read",
     "address": "it is an address, not a path",
     "unset": "no folder is configured and this user has no home; set 'workspace' or TOOLYARD_WORKSPACE",
     "unsupported": "this system cannot open files relative to a folder",
@@ -106,6 +107,7 @@ _DETALHES = {
     "backslash": "tem uma barra invertida; use / entre as pastas",
     "look_alike": "tem um caractere parecido com uma barra ou um ponto",
     "reserved": "nomes que começam com .toolyard são reservados",
+    "kept": "pertence à execução e só pode ser lido",
     "address": "é um endereço, não um caminho",
     "unset": "nenhuma pasta está configurada e este usuário não tem uma; defina 'workspace' ou "
     "TOOLYARD_WORKSPACE",

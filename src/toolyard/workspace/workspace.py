@@ -70,11 +70,14 @@ class Workspace:
         limits: WorkspaceLimits = WorkspaceLimits(),  # noqa: B008 (frozen)
         *,
         open_file: Open | None = None,
+        kept: frozenset[str] = frozenset(),
     ) -> None:
         """Makes the folder if it is missing. Links on the way to it are the operator's, and are followed.
 
         `open_file` is how files below a folder are opened: by default, the best way that the system has.
+        `kept` are names at the top that can be read and not changed.
         """
+        self._kept = kept
         given = Path(os.path.abspath(Path(root).expanduser()))
         try:
             given.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,6 +92,7 @@ class Workspace:
     def below(cls, parent: "Workspace", *names: str) -> "Workspace":
         """The workspace in a folder of another one, made if it is missing. The names are not a caller's."""
         found = cls.__new__(cls)
+        found._kept = frozenset[str]()
         with _errors("/".join(names)):
             handle = parent._make_folders(names, _make_folder)
         found._prepare(handle, parent.root.joinpath(*names), parent._limits, parent._open)
@@ -295,6 +299,9 @@ class Workspace:
         parts = self._parts(path)
         if not parts:
             raise WorkspaceError("not_a_file", path)
+        # Without regard to case, because the disks of macOS have none.
+        if parts[0].casefold() in self._kept:
+            raise WorkspaceError("bad_name", path, detail="kept")
         return parts
 
     # Folders.

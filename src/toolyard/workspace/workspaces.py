@@ -2,13 +2,16 @@
 
 A caller that nobody identified, in no conversation, has the folder itself, as on stdio. All others have
 folders in `.toolyard` below it, which no path of a caller can name. A program that is given the folder
-itself, such as a sandbox that mounts it, must hide that one.
+itself, such as a sandbox that mounts it, must hide that one. A conversation that this process itself leads,
+such as the run of an agent, may have a folder elsewhere: `adopt_folder`.
 """
 
 import hashlib
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..config.files import state_home
@@ -22,6 +25,24 @@ from .workspace import Workspace
 VARIABLE = "TOOLYARD_WORKSPACE"
 _OPEN = 256
 """How many workspaces are held open; each is a file handle."""
+
+
+_adopted: dict[tuple[str, str], tuple[Path, frozenset[str]]] = {}
+
+
+@contextmanager
+def adopt_folder(
+    owner: str, thread: str, folder: Path, kept: frozenset[str] = frozenset()
+) -> Generator[None]:
+    """Gives one conversation a folder of its own in all servers of this process, however they are set up.
+
+    `kept` are names at its top that callers can read and not change.
+    """
+    _adopted[owner, thread] = (folder, kept)
+    try:
+        yield
+    finally:
+        _adopted.pop((owner, thread), None)
 
 
 class Workspaces:
@@ -61,9 +82,13 @@ class Workspaces:
 
     def key(self, caller: Caller) -> tuple[str, str]:
         """The same for callers that have the same workspace, and for no others."""
-        return caller.owner, "" if self._shared else caller.thread
+        is_shared = self._shared and (caller.owner, caller.thread) not in _adopted
+        return caller.owner, "" if is_shared else caller.thread
 
     def _opened(self, owner: str, thread: str) -> Workspace:
+        if (adopted := _adopted.get((owner, thread))) is not None:
+            folder, kept = adopted
+            return Workspace(folder, self._limits, open_file=self._open_file, kept=kept)
         if self._base is None or self._base.is_removed:
             if self._folder is None:
                 raise WorkspaceError("no_folder", "", detail="unset")

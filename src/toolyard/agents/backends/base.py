@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from ..messages import Message, TokenUsage
+from ..messages import ChatMessage, TokenUsage
 
 StopReason = Literal["end", "tool_use", "max_tokens", "refusal"]
 
@@ -25,13 +25,13 @@ class ToolSpec(Struct, frozen=True):
 
 class ModelRequest(Struct, frozen=True):
     system: str
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     tools: tuple[ToolSpec, ...]
     max_tokens: int
 
 
 class ModelReply(Struct, frozen=True):
-    message: Message
+    message: ChatMessage
     stop: StopReason
     usage: TokenUsage
     usage_is_estimated: bool = False
@@ -45,12 +45,21 @@ class ModelReply(Struct, frozen=True):
 class ModelError(Exception):
     """The model did not answer. `kind` is one of `ModelErrorKind`; `hint` says what to do."""
 
-    def __init__(self, kind: "ModelErrorKind", message: str, hint: str = "", status: int = 0) -> None:
+    def __init__(
+        self,
+        kind: "ModelErrorKind",
+        message: str,
+        hint: str = "",
+        status: int = 0,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind: ModelErrorKind = kind
         self.message = message
         self.hint = hint
         self.status = status
+        self.retry_after = retry_after
+        """Seconds after which the API wants to be asked again, if it said so."""
 
 
 ModelErrorKind = Literal[
@@ -112,6 +121,11 @@ class ModelHttpResponse(Protocol):
 class ModelTransport(Protocol):
     """POSTs one request to a model's API. Recordings and replays stand in its place."""
 
-    def post(self, request: ModelHttpRequest) -> AbstractAsyncContextManager[ModelHttpResponse]: ...
+    def post(self, request: ModelHttpRequest) -> AbstractAsyncContextManager[ModelHttpResponse]:
+        """Raises ModelError: "unreachable" and "cut" are tried again, anything else is not.
+
+        `chunks` of the response may raise the same.
+        """
+        ...
 
     async def close(self) -> None: ...

@@ -187,7 +187,7 @@ def _caller(who: str, tried: "Principal") -> Person:
 
 def _people(config: "AccessConfig", tried: "Principal", known: Iterable[Person] = ()) -> list[Person]:
     """The callers that the rules name. With a principal to try, its agents."""
-    from ...policy.patterns import canonical
+    from ...config.patterns import canonical
     from ...wire.call import Principal
 
     named = [*config.agents, *(who for rule in config.rules for who in rule.who)]
@@ -240,7 +240,7 @@ def _items(catalogue: "Catalogue") -> Iterator[Item]:
 def _find(text: str, items: list[Item], catalogue: "Catalogue") -> Item:
     """An item by its pattern or by the name it is shown under, listed or not."""
     from ...catalogue.items import PROMPTS, RESOURCES, TOOLS
-    from ...policy.patterns import PatternError, parse
+    from ...config.patterns import PatternError, parse
 
     for kind in (TOOLS, PROMPTS, RESOURCES):
         if entry := catalogue.find(kind, text):

@@ -32,7 +32,7 @@ from ..ui.tables import counted, format_size, print_table
 from .options import config_option, debug_option, json_option
 
 if TYPE_CHECKING:
-    from ...config import Config
+    from ...config import Config, InProcess
 
 FAILED = 1
 """The exit status if a check failed."""
@@ -158,11 +158,15 @@ def _extras(config: "Config") -> Iterator[CheckResult]:
             yield CheckResult(f"extra {extra}", "fail", found, install_command(extra))
         else:
             yield CheckResult(f"extra {extra}", "ok", f"installed, for {by}")
+    wanted = dict(_wants(config))
     absent = [
         extra
         for extra, names in packages.items()
         if extra not in needed and extra != "dev" and not all(map(_is_installed, names))
     ]
+    for extra in [extra for extra in absent if extra in wanted]:
+        absent.remove(extra)
+        yield CheckResult(f"extra {extra}", "warn", f"not installed: {wanted[extra]}", install_command(extra))
     if absent:
         yield CheckResult("other extras", "ok", f"not installed and not needed: {', '.join(absent)}")
 
@@ -201,6 +205,10 @@ _OF_SERVERS = {
     "youtube": "youtube",
     "zai_vision": "vision",
 }
+_OPTIONAL_OF_SERVERS = {
+    "local_toolkit": ("crawl", "crawl_parallel of {} does not work"),
+    "workbench": ("workbench", "code in {} cannot import pandas and matplotlib"),
+}
 _OF_SCHEMES = {
     "postgres": "postgres",
     "postgresql": "postgres",
@@ -229,13 +237,31 @@ def _needs(config: "Config") -> Iterator[tuple[str, str]]:
     for server in config.servers:
         if not isinstance(server.where, InProcess):
             continue
-        name = server.where.module.removeprefix("toolyard.servers.").partition(":")[0]
-        if extra := _OF_SERVERS.get(name):
+        if extra := _OF_SERVERS.get(_bundled_name(server.where)):
             yield extra, server.name
         for key in ("database", "url"):
             given = server.where.options.get(key)
             if isinstance(given, str) and (extra := _OF_SCHEMES.get(_scheme(given))):
                 yield extra, server.name
+
+
+def _wants(config: "Config") -> Iterator[tuple[str, str]]:
+    """Extras that a server does without, and what is missing then."""
+    from ...config import InProcess
+
+    for server in config.servers:
+        if not isinstance(server.where, InProcess):
+            continue
+        name = _bundled_name(server.where)
+        if name in _OPTIONAL_OF_SERVERS:
+            extra, loss = _OPTIONAL_OF_SERVERS[name]
+            yield extra, loss.format(server.name)
+        if name in ("video_audio", "youtube") and shutil.which("ffmpeg") is None:
+            yield "media", f"{server.name} finds no ffmpeg"
+
+
+def _bundled_name(where: "InProcess") -> str:
+    return where.module.removeprefix("toolyard.servers.").partition(":")[0]
 
 
 def _scheme(url: str) -> str:

@@ -289,7 +289,7 @@ def _id_of(given: str) -> str:
 
 
 def _check_patterns(patterns: tuple[str, ...]) -> None:
-    from ...policy.patterns import PatternError, parse
+    from ...config.patterns import PatternError, parse
 
     try:
         for pattern in patterns:

@@ -21,6 +21,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """`sqlite:PATH`, `postgresql://…`, or `memory:`; empty: a file in the state folder of this user."""
     import_from: str | tuple[str, ...] = ()
     """Folders or files with conversations, imported at the start and whenever they change."""
+    import_runs: bool = True
+    """Whether the transcripts of `toolyard agent` in the state folder are imported too."""
     tenant: str = "local"
     """The tenant that owns the imported conversations."""
     user: str = ""
@@ -32,7 +34,12 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        return tuple(Path(name).expanduser() for name in text_list(self.import_from, os.pathsep))
+        """What is imported. The folder of runs belongs to it once there is one."""
+        named = tuple(Path(name).expanduser() for name in text_list(self.import_from, os.pathsep))
+        home = state_home()
+        if not self.import_runs or home is None or not (home / "runs").is_dir():
+            return named
+        return (*named, home / "runs")
 
     @property
     def owner(self) -> ConversationOwner:

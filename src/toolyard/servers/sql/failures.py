@@ -10,7 +10,7 @@ from ...databases.guard.statement import GuardedStatement
 from ...databases.model import StatementRefusedError
 from ...kit.localization import Locale
 from .catalogue import SqlCatalogue, named_in, near, unknown_names
-from .models import ModelError
+from .models import FormFillingError
 from .pipeline import NoAnswerError
 from .settings import Settings
 from .texts import SqlTexts
@@ -132,7 +132,7 @@ class FailureTexts:
             return self.refused(error)
         if isinstance(error, DatabaseError):
             return await self._database_failure(error, statement)
-        if isinstance(error, ModelError):
+        if isinstance(error, FormFillingError):
             return f"{self.model_failure(error)} {self._texts.instead}"
         if isinstance(error, NoAnswerError):
             return self._texts.no_answer.format(reason=error.reason)
@@ -145,7 +145,7 @@ class FailureTexts:
         line, column = error.position
         return self._texts.refused_at.format(reason=reason, line=line, column=column)
 
-    def model_failure(self, failure: ModelError) -> str:
+    def model_failure(self, failure: FormFillingError) -> str:
         fault = "busy_for" if failure.fault == "busy" and failure.detail else failure.fault
         words: str = getattr(self._texts, f"model_{fault}")
         return words.format(model=failure.model, detail=failure.detail)

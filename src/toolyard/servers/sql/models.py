@@ -169,7 +169,7 @@ _SAME_FOR_ALL: tuple[Fault, ...] = ("key", "unreachable")
 _WORTH_A_SECOND_TRY: tuple[Fault, ...] = ("failing", "unreadable")
 
 
-class ModelError(Exception):
+class FormFillingError(Exception):
     """No model has answered; describes the failure of the last one."""
 
     def __init__(self, model: str, fault: Fault, detail: str = "") -> None:
@@ -209,7 +209,7 @@ class ModelClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def fill(self, form: ModelForm, system: str, text: str) -> dict[str, Any]:
-        """Returns the form as filled in by the first model that answers; raises ModelError if none does."""
+        """Returns the form as filled in by the first model that answers. Raises FormFillingError."""
         waiting = list(self._endpoint.models)
         tried: list[str] = []
         while True:
@@ -217,7 +217,7 @@ class ModelClient:
             tried.append(model)
             try:
                 return await self._ask(model, system, text, form)
-            except ModelError as failure:
+            except FormFillingError as failure:
                 if failure.fault in _SAME_FOR_ALL:
                     raise
                 if not waiting and len(tried) == 1 and failure.fault in _WORTH_A_SECOND_TRY:
@@ -230,11 +230,11 @@ class ModelClient:
             async with asyncio.timeout(self._endpoint.seconds):
                 reply = await self._post(model, self._api.body(model, system, text, form))
         except TimeoutError:
-            raise ModelError(model, "slow", f"{self._endpoint.seconds:g}") from None
+            raise FormFillingError(model, "slow", f"{self._endpoint.seconds:g}") from None
         try:
             return self._api.answer(reply, form)
         except UnreadableReplyError as error:
-            raise ModelError(model, "refused" if error.is_refusal else "unreadable") from None
+            raise FormFillingError(model, "refused" if error.is_refusal else "unreadable") from None
 
     async def _post(self, model: str, body: dict[str, Any]) -> Any:
         import aiohttp  # 90 ms of CPU, and only for questions
@@ -255,7 +255,7 @@ class ModelClient:
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(error, TimeoutError):
                 raise
-            raise ModelError(model, "unreachable") from None
+            raise FormFillingError(model, "unreachable") from None
 
     async def close(self) -> None:
         if self._session is not None:
@@ -276,17 +276,17 @@ def _decoded(model: str, body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise ModelError(model, "unreadable") from None
+        raise FormFillingError(model, "unreadable") from None
 
 
-def _failed(model: str, status: int, retry_after: str) -> ModelError:
+def _failed(model: str, status: int, retry_after: str) -> FormFillingError:
     if status in (401, 403):
-        return ModelError(model, "key", str(status))
+        return FormFillingError(model, "key", str(status))
     if status == 429:
-        return ModelError(model, "busy", retry_after if retry_after.isdecimal() else "")
+        return FormFillingError(model, "busy", retry_after if retry_after.isdecimal() else "")
     if status == 404:
-        return ModelError(model, "unknown_model", "404")
-    return ModelError(model, "failing" if status >= 500 else "status", str(status))
+        return FormFillingError(model, "unknown_model", "404")
+    return FormFillingError(model, "failing" if status >= 500 else "status", str(status))
 
 
 def model_client(settings: Settings) -> ModelClient | None:

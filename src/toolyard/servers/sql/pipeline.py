@@ -20,7 +20,7 @@ from ...databases.guard.statement import GuardedStatement, guard_statement
 from ...databases.model import StatementRefusedError
 from ...kit import Context
 from .catalogue import SqlCatalogue, detailed_catalogue, short_catalogue, unknown_names
-from .models import ModelClient, ModelError, ModelForm
+from .models import FormFillingError, ModelClient, ModelForm
 from .settings import Settings
 from .texts import SqlTexts
 
@@ -224,7 +224,7 @@ class SqlResult(Struct, frozen=True):
     statement: GuardedStatement
     original: str
     rows: Rows
-    evaluator_error: ModelError | None = None
+    evaluator_error: FormFillingError | None = None
     """Why the evaluator did not check the statement."""
 
 
@@ -244,7 +244,7 @@ class SqlPipeline:
         self._rules = {"dialect": statements.dialect, "rows": max_rows}
 
     async def answer(self, question: str, steps: PipelineSteps, caller: str) -> SqlResult:
-        """Raises ModelError, DatabaseError or UnansweredError."""
+        """Raises FormFillingError, DatabaseError or UnansweredError."""
         async with steps.step(self._texts.reading):
             tables = await self._catalogue.tables()
         complaint: UnusableStatementError | None = None
@@ -289,18 +289,18 @@ class SqlPipeline:
 
     async def _evaluate(
         self, question: str, draft: str, used: Sequence[str]
-    ) -> tuple[str, ModelError | None]:
+    ) -> tuple[str, FormFillingError | None]:
         """Returns the statement to run. If the evaluator fails it is the draft: the guard ensures safety."""
         schema = detailed_catalogue(await self._catalogue.named(used))
         try:
             filled = await self._models.fill(
                 VERDICT, EVALUATOR.format(**self._rules), evaluator_prompt(question, draft, schema)
             )
-        except ModelError as failure:
+        except FormFillingError as failure:
             return draft, failure
         verdict = _typed(filled, SqlVerdict)
         if verdict is None:
-            return draft, ModelError("", "unreadable")
+            return draft, FormFillingError("", "unreadable")
         if verdict.approved:
             return draft, None
         if verdict.improved_sql and verdict.improved_sql.strip():

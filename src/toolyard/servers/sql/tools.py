@@ -15,7 +15,7 @@ from ...kit.localization import Locale, add_localized_tool
 from ...kit.schema.annotations import schema_name
 from .catalogue import SqlCatalogue, short_catalogue
 from .failures import FailureTexts
-from .models import AnthropicApi, ModelClient, ModelError, OpenAiApi
+from .models import AnthropicApi, FormFillingError, ModelClient, OpenAiApi
 from .pipeline import (
     STEPS_OF_A_ROUND,
     GuardedStatements,
@@ -152,7 +152,7 @@ class SqlTool:
         steps = PipelineSteps(ctx, 1 + STEPS_OF_A_ROUND)
         try:
             found = await self._pipeline.answer(question, steps, ctx.caller.owner)
-        except (ModelError, DatabaseError) as error:
+        except (FormFillingError, DatabaseError) as error:
             raise ToolError(await self._failures.explain(error)) from None
         except UnansweredError as error:
             raise ToolError(await self._failure_text(error)) from None

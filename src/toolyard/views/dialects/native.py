@@ -14,9 +14,9 @@ from msgspec import Meta, Raw, Struct
 
 from ...callers.grant_token import MAX_PATTERNS, GrantError
 from ...callers.grants import IssuedGrant
+from ...config.patterns import PatternError, parse
 from ...kit.calls.content import ToolError
 from ...kit.schema.validation import explain
-from ...policy.patterns import PatternError, parse
 from ...results.query.reader import MOST_ITEMS, ReadResultError
 from ...search.documents import ToolQuery
 from ...state.store import StateError

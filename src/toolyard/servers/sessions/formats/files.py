@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import msgspec
 
-from . import claude_code, native
+from . import agent_run, claude_code, native
 from .parts import ConversationPart, UnknownFormatError
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -117,6 +117,10 @@ def _in_folder(folder: Path, folders: list[Path], tally: ImportTally) -> Iterato
         tally.unreadable += 1
         tally.fault(f"{str(folder)!r} cannot be read: {error.strerror}")
         return
+    names = {entry.name for entry in listed}
+    if {agent_run.TRANSCRIPT, agent_run.RECORD} <= names:
+        # The folder of a run: all else in it are files that its tools made.
+        listed = [entry for entry in listed if entry.name == agent_run.TRANSCRIPT]
     for entry in listed:
         wanted = entry.name.lower().endswith(ENDINGS)
         try:
@@ -222,8 +226,10 @@ def parse_entry(value: object, place: str) -> ConversationPart:
         entry = cast(dict[str, Any], value)
         if native.is_own(entry):
             return native.read_session(entry)
+        if agent_run.is_line(entry):
+            return agent_run.read_line(entry, place)
         if claude_code.is_entry(entry):
             return claude_code.read_entry(entry, place)
     raise UnknownFormatError(
-        "neither an entry of Claude Code nor a session in the format 'toolyard.sessions'"
+        "no entry of Claude Code, no line of an agent's run, no session in the format 'toolyard.sessions'"
     )

@@ -5,8 +5,8 @@ Everything is compared in the canonical form of `patterns`. Knows nothing of ite
 
 from collections.abc import Iterable, Mapping
 
-from ..config.errors import ConfigError, nearest, nearest_or_all
 from ..wire.call import Principal
+from .errors import ConfigError, nearest, nearest_or_all
 from .patterns import canonical
 
 EVERYBODY = "*"

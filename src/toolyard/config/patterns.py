@@ -1,4 +1,4 @@
-"""Patterns of `[access]` rules and grants: which items one names, and names compiled for fast tests.
+"""Patterns of `[access]`, `[limits]` and grants: which items one names, and names compiled for fast tests.
 
 Owns the grammar of a pattern and how names compare. Knows nothing of rules and principals.
 
@@ -10,8 +10,7 @@ Owns the grammar of a pattern and how names compare. Knows nothing of rules and 
     prompt:SERVER/NAME    a prompt
     resource:SERVER/URI   a resource or resource template
 
-`*` stands for any characters and `?` for one, in the server's name too. `limits.matching` reads patterns of
-`[limits]`, for tools only and less strictly; its docstring has the differences.
+`*` stands for any characters and `?` for one, in the server's name too.
 """
 
 import re
@@ -23,7 +22,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from ..config.errors import nearest_or_all
+from .errors import nearest_or_all
 
 ALL_KINDS = frozenset({"tools", "prompts", "resources", "resourceTemplates"})
 ADDRESSED = frozenset({"resources", "resourceTemplates"})
