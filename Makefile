@@ -58,8 +58,8 @@ run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (AR
 setup: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(MODEL) $(SITE) $(DIST) programs $(RIE) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
-test: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(MODEL) programs $(RIE) ## run the tests (ARGS go to pytest; without any, two files at a time)
-	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
+test: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(MODEL) programs $(RIE) ## run the tests (ARGS go to pytest; without any, three files at a time)
+	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 3 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target lint style types types-of-tests layers docs

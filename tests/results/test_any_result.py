@@ -159,7 +159,7 @@ def test_texts_and_other_structured_content_beside_them_are_each_stored_or_stay_
     runs(check)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.binary(max_size=3000), st.integers(1, 5))
 def test_bytes_that_are_no_result_never_raise(rubbish: bytes, times: int):
     async def check(shelf: Shelf) -> None:
@@ -206,7 +206,7 @@ def results(draw: st.DrawFn) -> bytes:
     return spelt(body) if draw(st.booleans()) else json.dumps(body, ensure_ascii=draw(st.booleans())).encode()
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(results(), st.builds(Limits, st.just(4000), st.sampled_from([3, 20]), st.sampled_from([3, 20])))
 def test_what_a_glance_lets_pass_would_have_passed_when_measured(body: bytes, limits: Limits):
     if surely_fits(body, limits):
@@ -266,7 +266,7 @@ def test_an_excerpt_fits_and_closes_the_marks_that_it_opens(parts: list[str], ro
                 assert f"</{mark}>" in shown
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(long_results(), st.sampled_from([100, 4000, 20_000]), st.sampled_from(["off", "auto"]))
 def test_no_result_costs_a_model_more_than_it_did_whichever_form_it_reads(
     body: bytes, size: int, compact: str

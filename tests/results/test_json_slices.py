@@ -108,7 +108,7 @@ def long_objects(draw: st.DrawFn) -> bytes:
     return object_text(draw, [*before, (draw(words), long), *after]).encode()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(body=long_objects())
 def test_the_members_of_a_long_object_are_what_the_object_has(body: bytes) -> None:
     expected: dict[str, Any] = json.loads(body)

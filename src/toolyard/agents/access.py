@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import Client
 from ..wire.call import Identity, Principal, Service
@@ -130,18 +131,25 @@ class AgentGateway(Protocol):
 
 
 class LocalGateway:
-    """A gateway in this process. `principal` is whose rights the main agent gets."""
+    """A gateway in this process. `principal` is whose rights the main agent gets.
+
+    `by_name`: each agent has the rights that rules give to its name, and not those of its parent. It is for
+    the owner of the rules: a grant never has more than its maker, and the maker here is the agent itself.
+    """
 
     def __init__(
         self,
         service: Service,
         lender: GrantLender,
         principal: Principal = Principal(),  # noqa: B008 (frozen)
+        *,
+        by_name: bool = False,
         **client_options: Any,
     ) -> None:
         self._service = service
         self._lender = lender
         self._principal = principal
+        self._by_name = by_name
         self._client_options = client_options
 
     async def connect(
@@ -149,6 +157,8 @@ class LocalGateway:
     ) -> AgentConnection:
         above = self._principal if parent is None else parent.credential
         assert isinstance(above, Principal)
+        if self._by_name:
+            above = replace(self._principal, agent=agent.name)
         with _explained(f"no grant for the agent {agent.name!r}"):
             principal = await self._lender.lend(above, agent.name, agent.tools, agent.denied_tools)
         # The servers behind the gateway have time limits of their own.

@@ -43,7 +43,7 @@ from .policy import GatewayPolicy, is_guarded
 from .results import ResultShaping, with_widened_schema
 from .search import GatewaySearch
 from .storage import GatewayStorage
-from .upstreams import MountedServer, SharedParts
+from .upstreams import MountedServer, SharedParts, UpstreamTap
 
 logger = logging.getLogger("toolyard.app")
 
@@ -54,10 +54,24 @@ READS_AT_ONCE = 16
 
 
 class Gateway:
-    """With `one_client` a single client is served, as over stdio: all its calls are one conversation."""
+    """With `one_client` a single client is served, as over stdio: all its calls are one conversation.
 
-    def __init__(self, config: Config, key: bytes | None = None, *, one_client: bool = False) -> None:
+    A `tap` stands between the gateway and its servers. Lists that were saved earlier are not used then, so
+    that it sees all of them.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        key: bytes | None = None,
+        *,
+        one_client: bool = False,
+        tap: UpstreamTap | None = None,
+    ) -> None:
         self.config = config
+        self._tap = tap
+        if tap is not None:
+            tap.configured(config)
         self.catalogue = Catalogue(with_widened_schema if config.results.shape else _unchanged)
         self.sealer = Sealer(key, config.gateway.name)
         self.parked = ParkedCalls(self.sealer, config.gateway.park_ttl, config.gateway.park_limit)
@@ -72,7 +86,7 @@ class Gateway:
         secrets = known_secrets(config)
         self._traces = tracing.start(config.telemetry, folder, secrets)
         content = tracing.content_policy(config.telemetry, secrets)
-        self._store = CatalogueStore(folder)
+        self._store = CatalogueStore(folder if tap is None else None)
         self.storage = GatewayStorage(config, folder, self.sealer)
         self.callers = GatewayCallers(
             config,
@@ -260,6 +274,7 @@ class Gateway:
             self._reads,
             self._many_tenants,
             NestedCalls(self.view),
+            self._tap,
         )
         server = self._servers[config.name] = MountedServer(config, shared)
         self._mounts[config.name] = server.mount

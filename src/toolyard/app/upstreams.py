@@ -6,7 +6,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from ..bridge import Bridge, ParkedCalls
@@ -15,7 +15,7 @@ from ..catalogue.items import KINDS
 from ..catalogue.store import CatalogueStore
 from ..catalogue.sync import CatalogueSync
 from ..composio import KEY_HEADER
-from ..config import Composio, Http, InProcess, ServerConfig, Stdio
+from ..config import Composio, Config, Http, InProcess, ServerConfig, Stdio
 from ..dispatch import Breaker, Mount
 from ..dispatch.composio import ComposioUpstream
 from ..dispatch.composio.sessions import ComposioSessions
@@ -41,6 +41,18 @@ logger = logging.getLogger("toolyard.app")
 SANDBOX_TOOLS = ("COMPOSIO_REMOTE_WORKBENCH", "COMPOSIO_REMOTE_BASH_TOOL")
 
 
+class UpstreamTap(Protocol):
+    """Stands between a gateway and its servers: it records their traffic, or answers in their place."""
+
+    def configured(self, config: Config) -> None:
+        """A gateway is built from this configuration."""
+        ...
+
+    def wrap(self, config: ServerConfig, upstream: Upstream) -> Upstream:
+        """The upstream that the gateway uses instead; nothing has been sent to `upstream` yet."""
+        ...
+
+
 class SharedParts(NamedTuple):
     """What the servers of one gateway share."""
 
@@ -56,6 +68,7 @@ class SharedParts(NamedTuple):
     many_tenants: bool
     call_tool: CallToolOf
     """How a server in this process calls the other tools of a caller."""
+    tap: UpstreamTap | None = None
 
 
 class MountedServer:
@@ -68,6 +81,8 @@ class MountedServer:
         shared.store.load(config, self.listing)
         breaker = Breaker(config.name, self._on_trouble)
         made = _Builder(config, shared, self.listing, breaker, self._on_open).build()
+        if shared.tap is not None:
+            made = made._replace(upstream=shared.tap.wrap(config, made.upstream))
         self._stdio = made.stdio
         self.upstream = made.upstream
         self.remote = made.remote

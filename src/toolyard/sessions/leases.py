@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from ..state.memory import FallbackState
 from ..state.store import MAX_TTL, State
-from ..upstream.errors import UpstreamError
+from ..upstream.errors import ConnectionLostError, UpstreamError
 
 MAX_PART = 200
 """Characters of a tenant, a thread or a name that are written out in a key."""
@@ -309,7 +309,7 @@ def _is_due(held: StoredLease) -> bool:
 async def _begin_session(upstream: str, begin: BeginSession) -> NewSession | None:
     try:
         async with asyncio.timeout(BEGIN_SECONDS):
-            begun = await begin()
+            begun = await _begin_despite_loss(begin)
     except UpstreamError as error:
         reason = error.reason
     except TimeoutError:
@@ -320,6 +320,17 @@ async def _begin_session(upstream: str, begin: BeginSession) -> NewSession | Non
         reason = "the session id it returned is not valid"
     logger.warning("no session at %r: %s; using a local session", upstream, reason)
     return None
+
+
+async def _begin_despite_loss(begin: BeginSession) -> NewSession | None:
+    """Begin again if the connection was lost, as by a server that closes idle ones while we send.
+
+    A session that was begun and not answered is left unused, which harms nobody.
+    """
+    try:
+        return await begin()
+    except ConnectionLostError:
+        return await begin()
 
 
 def _is_valid_id(id: str) -> bool:

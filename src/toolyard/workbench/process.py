@@ -305,6 +305,7 @@ class BoxProcess:
             asyncio.get_running_loop().remove_reader(control)
         said = self._last_words()
         self._kill()
+        self._receive(BrokenBoxError("the process ended"))  # a cell may wait, and nothing else will come
         if process is not None:
             await asyncio.to_thread(self._wait_for_end, process)
         said = said or self._last_words()

@@ -137,6 +137,8 @@ class World:
         """How CODEINTERPRETER_GET_FILE_CMD gives a file: as `s3url`, `content`, `uri`, or a `local` path."""
         self.records: dict[str, list[dict[str, Any]]] = {}
         """What tools made, by kind: `emails`, `issues`, `messages`, …"""
+        self.search_results: list[str] = []
+        """The addresses that searches find; without any they invent some."""
         self.executions: list[dict[str, Any]] = []
         self._changed = asyncio.Event()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from tests.emulators.openai_chat import (
     Garbage,
     Hanging,
     Refusing,
+    Scripted,
     ScriptedChat,
     Turn,
     scripted_chat,
@@ -32,7 +33,9 @@ def model(api: ScriptedChat, **more: Any) -> dict[str, Any]:
     return {"provider": "openai", "model": "first", "model_url": api.url, "model_key": "sesame", **more}
 
 
-async def asked(script: list[Turn], talk_to: Callable[[Talk], Any], **more: Any) -> tuple[Any, ScriptedChat]:
+async def asked(
+    script: Sequence[Scripted], talk_to: Callable[[Talk], Any], **more: Any
+) -> tuple[Any, ScriptedChat]:
     async with scripted_chat(script) as api, talking(**model(api, **more)) as talk:
         return await talk_to(talk), api
 

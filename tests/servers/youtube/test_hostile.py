@@ -125,6 +125,8 @@ async def test_cancelling_ends_the_process_and_the_download(
         calling.cancel()
         await asyncio.gather(calling, return_exceptions=True)
         await until_none(scratch)
+        if path == "/endless-media":
+            await asyncio.wait_for(site.left.wait(), 60)
     await server.close()
     assert os.listdir(tmp_path) == []
 

@@ -91,6 +91,8 @@ def _local(config: "Config", view: GatewayView | None) -> OpenRunGateway:
     if key is None:
         raise CommandError("agents need a key of the gateway that lasts", "set TOOLYARD_KEY")
     principal = process_principal(config, key)
+    # Rules name agents. The local user has no name and owns the rules, so each agent is asked for by its own.
+    by_name = bool(config.access.rules) and principal.kind == "local" and not principal.agent
     settings = agent_config(config, view)
     gateway = loader.make_gateway(settings, key)
     for item in config.broken:
@@ -102,7 +104,9 @@ def _local(config: "Config", view: GatewayView | None) -> OpenRunGateway:
         try:
             await gateway.start()
             try:
-                access = LocalGateway(gateway.view(), gateway.callers, principal, **_answering())
+                access = LocalGateway(
+                    gateway.view(), gateway.callers, principal, by_name=by_name, **_answering()
+                )
                 yield RunGateway(access, spans, True)
             finally:
                 await gateway.close()

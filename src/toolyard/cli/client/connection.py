@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ...config import Config
 from ...wire.errors import INTERNAL_ERROR, MISSING_CAPABILITY, McpError
 from ...wire.versions import LEGACY_VERSIONS, MODERN_VERSIONS
-from .. import target
+from .. import target, traffic
 from ..configuration import loader
 from ..json_values import JsonMapping
 from ..process import log_to_stderr, stdout_for_data
@@ -125,6 +125,10 @@ def _open(where: ConnectOptions, user: UserInterface) -> "CliSession":
     if where.target is not None or where.config is not None:
         given = "a target" if where.target is not None else "--config"
         raise CommandError(f"{given} and --url at once", "give one of them")
+    if (tapped := traffic.current()) is not None:
+        return MountedSession(
+            loader.load_config(tapped.address_file(_address(where.url), _headers(where))), user, where
+        )
     session = CliSession(user)
     session.open(
         _address(where.url),

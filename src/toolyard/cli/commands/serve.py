@@ -5,10 +5,12 @@ Owns the options and chooses what is served; `serving` serves it.
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ...config.servers import BUNDLED, is_table
+from .. import traffic
 from ..configuration import loader
 from ..process import log_to_stderr, stdout_for_data
 from ..serving.http import DEFAULTS, ServeOptions, ServeSettings, serve_target
@@ -179,8 +181,20 @@ def run(
 
         near = get_close_matches(name, BUNDLED, 1, 0.6)
         raise CommandError(f"no server {name!r}", f"did you mean {near[0]!r}?" if near else EPILOG)
-    log_to_stderr(debug)
     settings = dict(map(read_setting, options))
+    if traffic.current() is not None:
+        at = ServeOptions(
+            host=host,
+            port=port,
+            path="/mcp",
+            allowed_hosts=(),
+            allowed_origins=(),
+            key_file=None,
+            open_to_all=open_to_all,
+        )
+        _run_in_gateway(name, settings, at if http else None, debug)
+        return
+    log_to_stderr(debug)
     if http:
         place = ServeSettings(host=host, port=port, open_to_all=open_to_all)
         serve_target(load(name, debug, settings), name, place, debug)
@@ -190,3 +204,15 @@ def run(
     with stdout_for_data():  # standard output is the protocol's
         server = load(name, debug, settings)
     server.run_stdio()
+
+
+def _run_in_gateway(name: str, settings: dict[str, Any], place: ServeOptions | None, debug: bool) -> None:
+    """Run it where it can be recorded."""
+    from ..serving.gateway import serve_gateway, stdio_gateway
+
+    file = loader.config_file(name, None, settings)
+    assert file is not None, "one is written for a target"
+    if place is None:
+        stdio_gateway(file, None, debug)
+    else:
+        serve_gateway(file, place, debug)

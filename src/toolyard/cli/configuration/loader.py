@@ -4,9 +4,11 @@ Imported by shell completion: everything heavy is imported in the functions.
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from .. import traffic
 from ..ui.messages import CommandError
 
 if TYPE_CHECKING:
@@ -19,11 +21,15 @@ if TYPE_CHECKING:
 MAX_NESTING = 3
 
 
-def config_file(target: str | None, given: Path | None) -> Path | None:
-    """The file to use; None for a target, or if no file is found."""
+def config_file(
+    target: str | None, given: Path | None, options: Mapping[str, Any] | None = None
+) -> Path | None:
+    """The file to use; None for a target, or if no file is found. `options` are the target's settings."""
+    if target is not None and given is not None:
+        raise CommandError("a target and --config at once", "give one of them")
+    if (tapped := traffic.current()) is not None:
+        return tapped.config_file(target, options or {}, given)
     if target is not None:
-        if given is not None:
-            raise CommandError("a target and --config at once", "give one of them")
         return None
     if given is not None:
         return given
@@ -36,9 +42,11 @@ def load_config(file: Path) -> "Config":
     from ...config import ConfigError, load
 
     try:
-        return load(file)
+        config = load(file)
     except ConfigError as error:
         raise config_error(error) from None
+    tapped = traffic.current()
+    return config if tapped is None else tapped.config(file, config)
 
 
 def config_error(error: "ConfigError | StateError | TracesUnavailableError") -> CommandError:
@@ -63,7 +71,8 @@ def make_gateway(config: "Config", key: bytes | None, *, one_client: bool = Fals
     if key is None and config.audit.is_on:
         # A chain of records without a key would look as if anybody had made it.
         key = session_key(None)
+    tapped = traffic.current()
     try:
-        return Gateway(config, key, one_client=one_client)
+        return Gateway(config, key, one_client=one_client, tap=None if tapped is None else tapped.tap)
     except (ConfigError, TracesUnavailableError, StateError) as error:
         raise config_error(error) from None

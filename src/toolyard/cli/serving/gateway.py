@@ -16,6 +16,7 @@ from ..._version import __version__
 from ...wire.call import Identity, Principal
 from ...wire.errors import InvalidRequest
 from ...wire.headers import RequestHeaders
+from .. import traffic
 from ..configuration import loader
 from ..ui.messages import CommandError
 from ..ui.tables import counted
@@ -214,6 +215,9 @@ def _config_watcher(
     """Functions that start and stop watching the file. SIGHUP reloads it at once."""
     from ...app import watch
 
+    tapped = traffic.current()
+    if tapped is not None and not tapped.watches_file:
+        return _nothing, _nothing
     tasks: list[asyncio.Task[None]] = []
 
     async def start() -> None:
@@ -228,6 +232,10 @@ def _config_watcher(
         await asyncio.gather(*tasks, return_exceptions=True)
 
     return start, stop
+
+
+async def _nothing() -> None:
+    """There is no file to watch."""
 
 
 def _setup_logging(config: "Config", debug: bool) -> None:
@@ -255,18 +263,21 @@ def _print_banner(
     config: "Config", url: str, file: Path, listens: str, header: tuple[str, str] | None
 ) -> None:
     count = counted(len(config.servers), "servers")
+    tapped = traffic.current()
+    words = None if tapped is None else tapped.stdio_words
+    stdio = ["stdio", "--config", str(file.resolve())] if words is None else list(words)
     lines = [
-        f"Toolyard {__version__} serves {count} of {file}: {_names(config)}",
+        f"Toolyard {__version__} serves {count} of {file if words is None else words[-1]}: {_names(config)}",
         *(f"  skipped: {item.name}: {item.reason}" for item in config.broken),
         "",
         f"  {click.style(url, bold=True)}",
         *([listens] if listens else []),
         "",
-        *client_snippets("toolyard", url, ["stdio", "--config", str(file.resolve())], header),
+        *client_snippets("toolyard", url, stdio, header),
         "In another terminal:",
         f"  {program_name()} list --url {url}{' --key ty_…' if header else ''}",
         "",
-        "Ctrl-C stops it. Changes of the file are applied while it runs.",
+        f"Ctrl-C stops it.{' Changes of the file are applied while it runs.' if words is None else ''}",
     ]
     click.echo("\n".join(lines))
     sys.stdout.flush()

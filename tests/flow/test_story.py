@@ -1,0 +1,114 @@
+"""The seed's story with a scripted model and everything else real: the command, the gateway, the grants, the
+crawler, the workspace, and Composio as its emulator."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import Outcome, Toolyard
+from tests.crawler.web import Web, article
+from tests.emulators.anthropic_messages import scripted_claude
+from tests.emulators.composio import ComposioEmulator
+from tests.emulators.openai_chat import scripted_chat
+from tests.flow.story import ANSWER, BROKEN, MAIL, NO_TOOL, REPORT, STOP, TASK, Story
+
+PAGES = 25
+CONFIG = """
+[servers.local_toolkit]
+module = "local_toolkit"
+options = {{ allow = "127.0.0.1:{port}", host_delay = 0, \
+composio_api_key = "{key}", composio_url = "{composio}", composio_user = "local", workbench = "composio" }}
+
+[servers.composio]
+type = "composio"
+api_key = "{key}"
+base_url = "{composio}"
+user_id = "{{tenant}}"
+
+[access]
+agents = ["main", "report-creation-expert"]
+
+[[access.rules]]
+name = "main agent"
+who = ["main"]
+allow = ["local_toolkit", "composio"]
+deny = ["local_toolkit/save_corpus"]
+
+[[access.rules]]
+name = "reports"
+who = ["report-creation-expert"]
+allow = ["local_toolkit", "composio/COMPOSIO_SEARCH_*:read"]
+"""
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[Web]:
+    async with Web().open() as opened:
+        for number in range(PAGES):
+            if number >= BROKEN:
+                opened.pages[f"/news/{number}"] = article(f"Tea, part {number}", seed=number)
+        yield opened
+
+
+@pytest.fixture
+async def composio(web: Web) -> AsyncIterator[ComposioEmulator]:
+    async with ComposioEmulator() as emulator:
+        emulator.world.search_results = [web.url(f"/news/{number}") for number in range(PAGES)]
+        emulator.connect("local", "gmail")
+        yield emulator
+
+
+@pytest.mark.parametrize("backend", ["openai", "anthropic", "claude"])
+async def test_news_become_a_report_that_is_mailed(
+    backend: str, web: Web, composio: ComposioEmulator, tmp_path: Path
+) -> None:
+    story = Story()
+    toolyard = Toolyard(tmp_path)
+    config = CONFIG.format(port=web.port, key=composio.api_key, composio=composio.url)
+    toolyard.write("toolyard.toml", config)
+    async with AsyncExitStack() as open_for:
+        environment = await _model(backend, story, open_for, tmp_path)
+        done = await _run(toolyard, "agent", TASK, "--json", "--workspace", "run", **environment)
+    assert done.status == 0, done.err
+    record = json.loads(done.out)
+    assert (record["status"], record["answer"]) == ("done", ANSWER)
+
+    run = tmp_path / "run"
+    assert (run / REPORT).read_text() == story.html
+    (mail,) = composio.records["emails"]
+    assert (mail["recipient_email"], mail["received"]) == ("bo@example.com", story.html.encode())
+    (box,) = composio.sandboxes.values()
+    assert box.files["/home/user/report.html"] == story.html.encode()
+    corpus = json.loads((run / "expanded_corpus.json").read_text())
+    assert (corpus["successful"], len(list(run.glob("search_results/crawl_*.md")))) == (STOP, STOP)
+    fetched = [path for path in web.hits if path.startswith("/news/")]
+    assert len(fetched) < PAGES, "the crawl went on after its hard stop"
+
+    # What a rule forbids does not exist.
+    answers = story.said["report-creation-expert"]
+    forbidden, unknown = (next(text for text in answers if name in text) for name in (MAIL, NO_TOOL))
+    assert forbidden.replace(MAIL, NO_TOOL) == unknown
+    assert "not found" in unknown
+    assert "delegate" not in {name.rpartition("__")[2] for name in story.names["report-creation-expert"]}
+
+
+async def _model(backend: str, story: Story, open_for: AsyncExitStack, folder: Path) -> dict[str, str]:
+    prices = {"TOOLYARD_PRICES": "scripted=1/2"}
+    if backend == "openai":
+        chat = await open_for.enter_async_context(scripted_chat(story))
+        return prices | {
+            "OPENAI_BASE_URL": chat.url,
+            "OPENAI_API_KEY": "sk-secret",
+            "TOOLYARD_MODEL": "openai:scripted",
+        }
+    claude = await open_for.enter_async_context(scripted_claude(story, only_with_tools=backend == "claude"))
+    return prices | claude.env(folder / "home") | {"TOOLYARD_MODEL": f"{backend}:scripted"}
+
+
+async def _run(toolyard: Toolyard, *arguments: str, **environment: Any) -> Outcome:
+    return await asyncio.to_thread(toolyard, *arguments, **environment)
