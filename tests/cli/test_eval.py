@@ -97,3 +97,14 @@ def test_an_interrupted_eval_prints_what_there_is(toolyard: Toolyard) -> None:
     assert "interrupted" in err
     (found,) = json.loads(out)["configurations"]
     assert (found["total"]["attempts"], found["missing"]) == (0, 2)
+
+
+def test_a_recording_answers_in_the_place_of_the_servers(toolyard: Toolyard) -> None:
+    words = ("eval", "suite.toml", "--case", "add", "--json")
+    recorded = toolyard("record", "kept.jsonl", *words)
+    toolyard.write("toolyard.toml", "")
+    replayed = toolyard("replay", "kept.jsonl", *words)
+    assert (recorded.status, replayed.status) == (0, 0), replayed.err
+    before, after = (json.loads(one.out)["configurations"][0]["total"] for one in (recorded, replayed))
+    assert (before["passed"], after["passed"]) == (1, 1)
+    assert after["input_tokens"] == before["input_tokens"]
