@@ -1,0 +1,1 @@
+"""Secrets at rest: sealed under keys of their tenants, shared by all replicas."""
