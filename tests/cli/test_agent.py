@@ -126,6 +126,9 @@ def test_a_task_is_done_and_its_answer_printed(toolyard: Toolyard, api: Api) -> 
     assert "sk-secret" not in (run / "transcript.jsonl").read_text() + (run / "run.json").read_text()
     assert json.loads((run / "run.json").read_text())["trace"]
 
+    nothing = toolyard("agent", "--resume", "last", **api.environment)
+    assert (nothing.status, f"the run '{run.name}' is done" in nothing.err) == (2, True)
+
     api.turns = ["Hello again."]
     more = toolyard("agent", "And now?", "--resume", "last", "--json", **api.environment)
     record = json.loads(more.out)

@@ -9,7 +9,7 @@ import time
 import msgspec
 
 from .backends import open_model
-from .backends.base import Model, ModelError, ModelReply, ModelRequest
+from .backends.base import Model, ModelError, ModelReply, ModelRequest, ModelTransport
 from .context import ContextWindow
 from .limits import RunStoppedError
 from .messages import ChatMessage, TextPart, ToolUsePart
@@ -27,11 +27,14 @@ CLAUDE = "claude"
 """The backend that is Claude Code, through the Claude Agent SDK."""
 
 
-def open_backend(spec: str) -> Backend:
-    """The backend of `openai:MODEL`, `anthropic:MODEL` or `claude:MODEL`. Raises ModelError."""
+def open_backend(spec: str, transport: ModelTransport | None = None) -> Backend:
+    """The backend of `openai:MODEL`, `anthropic:MODEL` or `claude:MODEL`. Raises ModelError.
+
+    `transport` is how requests of the first two travel, if not over HTTP as usual.
+    """
     backend, _, model = spec.partition(":")
     if backend != CLAUDE:
-        return ModelLoop(open_model(spec))
+        return ModelLoop(open_model(spec, transport=transport))
     from .backends.claude import ClaudeBackend  # 0.6 s of CPU, most of it pydantic models of the SDK
 
     return ClaudeBackend(model)
@@ -56,7 +59,7 @@ class ModelLoop:
         empty = cut = 0
         while True:
             turn = session.begin_turn()
-            with session.spans.open("turn", f"turn {turn}", {"toolyard.turn": turn}):
+            with session.spans.open("turn", str(turn), {"toolyard.turn": turn}):
                 reply = await self._respond(session, window, fixed)
                 uses = [part for part in reply.message.parts if isinstance(part, ToolUsePart)]
                 cut = cut + 1 if reply.stop == "max_tokens" else 0
@@ -109,7 +112,7 @@ class ModelLoop:
         )
         attributes = {"gen_ai.request.model": model.name, "gen_ai.provider.name": model.provider}
         started = time.monotonic()
-        with session.spans.open("chat", f"chat {model.name}", attributes) as span:
+        with session.spans.open("chat", model.name, attributes) as span:
             try:
                 reply = await model.respond(request, session.show_text)
             except ModelError as error:

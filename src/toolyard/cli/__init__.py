@@ -41,6 +41,7 @@ COMMANDS = {
     "replay": "commands.recordings:replay",
     "diff": "commands.recordings:diff",
     "stats": "commands.stats",
+    "trace": "commands.trace",
     "usage": "commands.usage",
     "audit": "commands.audit",
     "approvals": "commands.approvals",

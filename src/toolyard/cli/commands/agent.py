@@ -10,12 +10,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import click
 import msgspec
 
+from .. import traffic
 from ..agents.gateway import GatewayChoice, OpenRunGateway, RunGateway, known_secrets, prepare_gateway
 from ..process import stdout_for_data
 from ..ui.messages import CommandError, hint, is_terminal, one_line, say, warn
@@ -154,7 +156,7 @@ def agent(
     from ..agents.display import RunDisplay, summary_line
 
     with stdout_for_data():
-        prepared = _prepare(options)
+        prepared = _prepare(options, needs_task=not given)
         with RunDisplay(quiet=as_json) as display:
             outcome = _run(_do_task(prepared, given, display))
     if outcome.status == "gateway_error" and not outcome.record.turns:
@@ -190,11 +192,10 @@ class _Prepared(msgspec.Struct, frozen=True):
 
     def runner(self, gateway: RunGateway, display: "RunDisplay") -> "AgentRunner":
         from ...agents import AgentRunner
-        from ...agents.loop import open_backend
 
         return AgentRunner(
             gateway.access,
-            lambda spec: self.backend if spec == self.model else open_backend(spec),
+            lambda spec: self.backend if spec == self.model else _open_backend(spec),
             self.folder,
             library=self.library,
             model=self.model,
@@ -205,7 +206,8 @@ class _Prepared(msgspec.Struct, frozen=True):
         )
 
 
-def _prepare(options: AgentOptions) -> _Prepared:
+def _prepare(options: AgentOptions, *, needs_task: bool = False) -> _Prepared:
+    """`needs_task`: a run that is done has nothing to go on with."""
     from ...agents import RunFolder, RunFolderError, UnknownAgentError
     from ...agents.runs import find_run, runs_folder
 
@@ -234,6 +236,9 @@ def _prepare(options: AgentOptions) -> _Prepared:
             folder = RunFolder.create(workspace, secrets=secrets)
         else:
             folder = RunFolder.open(find_run(resume, runs_folder()), secrets=secrets)
+            if needs_task and folder.record.status == "done":
+                folder.close()
+                raise CommandError(f"the run {folder.record.run!r} is done", "give it another task")
             name = options["agent"] or folder.record.agent or "main"
             library.get(name)
             model = _model(options["model"], options["backend"], folder.record.model)
@@ -245,12 +250,21 @@ def _prepare(options: AgentOptions) -> _Prepared:
 def _backend(model: str) -> "Backend":
     """Opened before the run, so that a missing key is an error of the command and not of the run."""
     from ...agents.backends.base import ModelError
-    from ...agents.loop import open_backend
 
     try:
-        return open_backend(model)
+        return _open_backend(model)
     except ModelError as error:
         raise CommandError(error.message, *filter(None, [error.hint])) from None
+
+
+def _open_backend(model: str) -> "Backend":
+    """Raises ModelError."""
+    from ...agents.backends.transport import PooledModelTransport
+    from ...agents.loop import open_backend
+
+    tapped = traffic.current()
+    transport = None if tapped is None else tapped.model(PooledModelTransport(os.environ))
+    return open_backend(model, transport)
 
 
 def _library(folder: Path | None) -> "AgentLibrary":
@@ -303,6 +317,7 @@ def _set_up_logging(debug: bool) -> None:
 
 async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "AgentOutcome":
     from ...agents import AgentOutcome
+    from ...agents.limits import RunStoppedError
 
     try:
         async with prepared.open_gateway() as gateway, prepared.runner(gateway, display) as runner:
@@ -311,6 +326,10 @@ async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "Ag
             return await runner.ask(task)
     except asyncio.CancelledError:
         record = prepared.folder.record
+        if record.status == "running":  # the gateway was still starting
+            record.status, record.reason = "interrupted", "it was stopped"
+            with suppress(RunStoppedError):
+                prepared.folder.save()
         return AgentOutcome("interrupted", "", "interrupted", "", record)
     finally:
         prepared.folder.close()
