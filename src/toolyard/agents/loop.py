@@ -5,10 +5,12 @@ what is sent of a long conversation (`context`). Tools, limits and the record ar
 """
 
 import time
+from collections.abc import Mapping
+from typing import TypedDict, Unpack
 
 import msgspec
 
-from .backends import open_model
+from .backends import Retries, open_model
 from .backends.base import Model, ModelError, ModelReply, ModelRequest, ModelTransport
 from .context import ContextWindow
 from .limits import RunStoppedError
@@ -27,14 +29,22 @@ CLAUDE = "claude"
 """The backend that is Claude Code, through the Claude Agent SDK."""
 
 
-def open_backend(spec: str, transport: ModelTransport | None = None) -> Backend:
+class ModelOptions(TypedDict, total=False):
+    """What `open_model` can be given."""
+
+    environ: Mapping[str, str]
+    transport: ModelTransport
+    retries: Retries
+
+
+def open_backend(spec: str, **options: Unpack[ModelOptions]) -> Backend:
     """The backend of `openai:MODEL`, `anthropic:MODEL` or `claude:MODEL`. Raises ModelError.
 
-    `transport` is how requests of the first two travel, if not over HTTP as usual.
+    The options are those of `open_model`; Claude Code has a way of its own to its model.
     """
     backend, _, model = spec.partition(":")
     if backend != CLAUDE:
-        return ModelLoop(open_model(spec, transport=transport))
+        return ModelLoop(open_model(spec, **options))
     from .backends.claude import ClaudeBackend  # 0.6 s of CPU, most of it pydantic models of the SDK
 
     return ClaudeBackend(model)

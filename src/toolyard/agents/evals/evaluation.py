@@ -62,6 +62,7 @@ class EvalSetting(Struct, frozen=True, kw_only=True):
     limits: RunLimits = RunLimits()
     spans: RunSpans = NO_SPANS
     open_backend: Callable[[str], Backend] = open_backend
+    """Opens any model but the scripted one."""
 
 
 async def evaluate(

@@ -156,8 +156,9 @@ def agent(
     from ..agents.display import RunDisplay, summary_line
 
     with stdout_for_data():
-        prepared = _prepare(options, needs_task=not given)
-        with RunDisplay(quiet=as_json) as display:
+        display = RunDisplay(quiet=as_json)
+        prepared = _prepare(options, display, needs_task=not given)
+        with display:
             outcome = _run(_do_task(prepared, given, display))
     if outcome.status == "gateway_error" and not outcome.record.turns:
         raise CommandError(outcome.reason, *filter(None, [outcome.hint]))
@@ -193,9 +194,10 @@ class _Prepared(msgspec.Struct, frozen=True):
     def runner(self, gateway: RunGateway, display: "RunDisplay") -> "AgentRunner":
         from ...agents import AgentRunner
 
+        tapped = traffic.current()
         return AgentRunner(
             gateway.access,
-            lambda spec: self.backend if spec == self.model else _open_backend(spec),
+            lambda spec: self.backend if spec == self.model else traffic.open_backend(spec),
             self.folder,
             library=self.library,
             model=self.model,
@@ -203,10 +205,11 @@ class _Prepared(msgspec.Struct, frozen=True):
             limits=self.limits,
             spans=gateway.spans,
             on_event=display.on_event,
+            today=None if tapped is None else tapped.today,
         )
 
 
-def _prepare(options: AgentOptions, *, needs_task: bool = False) -> _Prepared:
+def _prepare(options: AgentOptions, display: "RunDisplay", *, needs_task: bool = False) -> _Prepared:
     """`needs_task`: a run that is done has nothing to go on with."""
     from ...agents import RunFolder, RunFolderError, UnknownAgentError
     from ...agents.runs import find_run, runs_folder
@@ -225,7 +228,8 @@ def _prepare(options: AgentOptions, *, needs_task: bool = False) -> _Prepared:
             headers=options["headers"],
             view=options["view"],
             without_grants=options["without_grants"],
-        )
+        ),
+        display.asking,
     )
     try:
         if resume is None:
@@ -252,19 +256,9 @@ def _backend(model: str) -> "Backend":
     from ...agents.backends.base import ModelError
 
     try:
-        return _open_backend(model)
+        return traffic.open_backend(model)
     except ModelError as error:
         raise CommandError(error.message, *filter(None, [error.hint])) from None
-
-
-def _open_backend(model: str) -> "Backend":
-    """Raises ModelError."""
-    from ...agents.backends.transport import PooledModelTransport
-    from ...agents.loop import open_backend
-
-    tapped = traffic.current()
-    transport = None if tapped is None else tapped.model(PooledModelTransport(os.environ))
-    return open_backend(model, transport)
 
 
 def _library(folder: Path | None) -> "AgentLibrary":
@@ -423,9 +417,10 @@ def chat(**options: Unpack[AgentOptions]) -> None:
     from ..agents.chat import talk
     from ..agents.display import RunDisplay
 
-    prepared = _prepare(options)
+    display = RunDisplay(streams=True)
+    prepared = _prepare(options, display)
     interactive = is_terminal(sys.stdin)
-    with RunDisplay(streams=True) as display:
+    with display:
         talk(prepared.open_gateway, lambda gateway: prepared.runner(gateway, display), interactive)
     prepared.folder.close()
     hint(f"toolyard chat --resume {prepared.folder.record.run}")

@@ -17,6 +17,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from .. import traffic
 from ..agents.gateway import GatewayChoice, GatewayView, OpenRunGateway, prepare_gateway
 from ..process import stdout_for_data
 from ..ui.messages import CommandError, hint, warn
@@ -203,7 +204,7 @@ def _checked_model(suite: "EvalSuite", side: Configuration) -> None:
     from ...agents.evals.scripted import SCRIPTED
 
     try:
-        check_model(side.model)
+        check_model(side.model, traffic.open_backend)
     except ModelError as error:
         raise CommandError(error.message, *filter(None, [error.hint])) from None
     if side.model == SCRIPTED and (missing := check_scripts(suite)):
@@ -278,6 +279,7 @@ async def _evaluate(
                 agent=plan.suite.agent,
                 limits=RunLimits(cost=plan.max_cost, seconds=plan.max_time or RunLimits().seconds),
                 spans=gateway.spans,
+                open_backend=traffic.open_backend,
             )
             await evaluate(
                 plan.suite, setting, times=plan.times, concurrency=plan.concurrency, on_attempt=note
