@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct
 from ..agents.messages import ToolResultPart, ToolUsePart
 from ..agents.runs import RECORD, TRANSCRIPT, RunRecord, TranscriptLine
 from .format import RecordingError, ResponseLine
-from .matching import comparable, differences, key_of, likeness, shown, without_times
+from .matching import comparable, differences, key_of, likeness, shown, steady
 from .recording import Recording, model_replies, pairs
 
 DifferenceKind = Literal["only_a", "only_b", "arguments", "result", "order", "definition", "answer"]
@@ -304,7 +304,7 @@ def _transcript_call(
     value: Any = "(not answered)"
     if result is not None:
         # When a stored result expires is another moment in every run.
-        value = without_times(comparable(list(msgspec.to_builtins(result.parts))))
+        value = steady(comparable(list(msgspec.to_builtins(result.parts))))
     arguments = comparable(use.arguments)
     title = f"{agent} {use.name}"
     return ComparedCall(

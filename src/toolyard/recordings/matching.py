@@ -37,16 +37,20 @@ def comparable(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+_SESSION = re.compile(r"\blocal-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
 
 
-def without_times(value: Any) -> Any:
-    """A decoded value in which all moments are the same: a gateway tells models when results expire."""
+def steady(value: Any) -> Any:
+    """A decoded value in which all moments are the same, and all ids of local sessions.
+
+    A gateway tells models of both, such as when a result expires; they are others in every run.
+    """
     if isinstance(value, dict):
-        return {key: without_times(item) for key, item in cast(dict[str, Any], value).items()}
+        return {key: steady(item) for key, item in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
-        return [without_times(item) for item in cast(list[Any], value)]
-    return _TIME.sub("<time>", value) if isinstance(value, str) else value
+        return [steady(item) for item in cast(list[Any], value)]
+    return _SESSION.sub("<session>", _TIME.sub("<time>", value)) if isinstance(value, str) else value
 
 
 class ResultIds:

@@ -28,7 +28,7 @@ from .format import (
     ResponseLine,
     ServerLine,
 )
-from .matching import ComparableParams, comparable, key_of, without_times
+from .matching import ComparableParams, comparable, key_of, steady
 from .recorder import SHOWN_SETTINGS
 
 LISTEN = "subscriptions/listen"
@@ -253,7 +253,7 @@ def endpoint_of(url: str) -> str:
 
 def model_body(event: ModelRequestLine) -> Any:
     """In the form in which equal ones are equal."""
-    return event.text if event.body is UNSET else without_times(comparable(msgspec.json.decode(event.body)))
+    return event.text if event.body is UNSET else steady(comparable(msgspec.json.decode(event.body)))
 
 
 def pairs(recording: Recording) -> Iterator[tuple[RecordedCall, ResponseLine | None]]:

@@ -45,7 +45,7 @@ from .matching import (
     likeness,
     listed,
     shown,
-    without_times,
+    steady,
 )
 from .recording import LISTEN, RecordedCall, RecordedModelCall, Recording, endpoint_of, title_of
 from .secrets import SecretRemover
@@ -180,7 +180,7 @@ class Replay:
 
     def find_model(self, request: ModelHttpRequest) -> RecordedModelCall:
         try:
-            body = without_times(comparable(self._secrets.json(msgspec.json.decode(request.body))))
+            body = steady(comparable(self._secrets.json(msgspec.json.decode(request.body))))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             body = request.body.decode(errors="replace")
         kind: MatchKind = "exact"
