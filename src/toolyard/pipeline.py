@@ -162,6 +162,7 @@ def _before(added: Meta, meta: bytes) -> bytes:
 
 
 def _note_called(served: ObservedRequest, name: str) -> None:
+    served.is_forwarded = True
     if name != served.name and name not in served.called:  # as a meta tool's request names another
         served.called = (*served.called, name)
 

@@ -3,6 +3,8 @@
 The gateway has a server over HTTP, which keeps its own spans, and one over stdio.
 """
 
+import asyncio
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,8 +69,10 @@ env = {{ TOOLYARD_TRACES = "local", XDG_STATE_HOME = "{toolyard.state}" }}
             yield gateway
 
 
-async def play(url: str, folder: Path, config: TelemetryConfig | None = None) -> str:
-    """Plays the run, and returns the id of its trace."""
+async def play(
+    url: str, folder: Path, config: TelemetryConfig | None = None, thinks: tuple[float, ...] = (0, 0, 0, 0)
+) -> str:
+    """Plays the run, and returns the id of its trace. `thinks`: how long the model takes for each turn."""
     spans = open_run_spans(agent_telemetry(config or TelemetryConfig(), {}), folder)
     async with Client(url) as client:
         with spans.open(
@@ -78,10 +82,10 @@ async def play(url: str, folder: Path, config: TelemetryConfig | None = None) ->
         ):
             trace = spans.trace_id
             with spans.open("turn", "", {"toolyard.turn": 1}):
-                _chat(spans, 1200, 80, 0.0021)
+                await _chat(spans, 1200, 80, 0.0021, thinks[0])
                 await _tool(client, spans, "search_tools", {"queries": [{"use_case": "find orders"}]})
             with spans.open("turn", "", {"toolyard.turn": 2}):
-                _chat(spans, 2400, 60, 0.0034)
+                await _chat(spans, 2400, 60, 0.0034, thinks[1])
                 await _tool(
                     client,
                     spans,
@@ -90,18 +94,19 @@ async def play(url: str, folder: Path, config: TelemetryConfig | None = None) ->
                 )
                 await _tool(client, spans, "call_tool", {"tool": "mcp__shop__list_orders", "arguments": {}})
             with spans.open("turn", "", {"toolyard.turn": 3}):
-                _chat(spans, 3100, 45, 0.0039)
+                await _chat(spans, 3100, 45, 0.0039, thinks[2])
                 await _tool(
                     client, spans, "call_tool", {"tool": "mcp__desk__refund", "arguments": {"order": 3}}
                 )
             with spans.open("turn", "", {"toolyard.turn": 4}):
-                _chat(spans, 3300, 120, 0.0051)
+                await _chat(spans, 3300, 120, 0.0051, thinks[3])
     await spans.close()
     return trace
 
 
-def _chat(spans: RunSpans, sent: int, received: int, cost: float) -> None:
+async def _chat(spans: RunSpans, sent: int, received: int, cost: float, seconds: float) -> None:
     with spans.open("chat", "small-1", {"gen_ai.provider.name": "openai"}) as span:
+        await asyncio.sleep(seconds)
         span.set("gen_ai.response.model", "small-1")
         span.set("gen_ai.usage.input_tokens", sent)
         span.set("gen_ai.usage.output_tokens", received)
@@ -113,3 +118,15 @@ async def _tool(client: Client, spans: RunSpans, name: str, arguments: dict[str,
         answer = await client.call_tool(name, arguments, meta=spans.meta())
         if answer.is_error:
             span.fail("tool_error")
+
+
+def main() -> None:
+    """Leaves the traces of a run in the current folder, for pictures."""
+    folder = Path.cwd()
+    with yard(folder) as gateway:
+        asyncio.run(play(gateway.url, folder / "state" / "toolyard", thinks=(0.21, 0.34, 0.16, 0.42)))
+        gateway.stop(signal.SIGINT)
+
+
+if __name__ == "__main__":
+    main()

@@ -85,6 +85,8 @@ class ObservedRequest(Struct, kw_only=True, gc=False):
     """Whether its span is kept; only some are if the caller says so."""
     is_served: bool = False
     """It came from a client. Otherwise it is one to an upstream."""
+    is_forwarded: bool = False
+    """It was served by requests to upstreams."""
     called: tuple[str, ...] = ()
     """The full names of the tools that were called for it, if it names another, as a meta tool's does."""
     stored_as: str = ""

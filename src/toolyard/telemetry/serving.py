@@ -61,7 +61,7 @@ class RequestTracing:
         elif getattr(result, "is_error", None) is True:
             request.is_error_result = True
         content = self._content
-        if content is None or request.called or call.method != "tools/call":
+        if content is None or request.is_forwarded or call.method != "tools/call":
             return  # the spans of the calls have it
         if content.keeps_arguments:
             request.arguments = content.excerpt(memoryview(call.members().get("arguments", Raw(b"{}"))))

@@ -156,8 +156,9 @@ def agent(
     from ..agents.display import RunDisplay, summary_line
 
     with stdout_for_data():
-        prepared = _prepare(options, needs_task=not given)
-        with RunDisplay(quiet=as_json) as display:
+        display = RunDisplay(quiet=as_json)
+        prepared = _prepare(options, display, needs_task=not given)
+        with display:
             outcome = _run(_do_task(prepared, given, display))
     if outcome.status == "gateway_error" and not outcome.record.turns:
         raise CommandError(outcome.reason, *filter(None, [outcome.hint]))
@@ -208,7 +209,7 @@ class _Prepared(msgspec.Struct, frozen=True):
         )
 
 
-def _prepare(options: AgentOptions, *, needs_task: bool = False) -> _Prepared:
+def _prepare(options: AgentOptions, display: "RunDisplay", *, needs_task: bool = False) -> _Prepared:
     """`needs_task`: a run that is done has nothing to go on with."""
     from ...agents import RunFolder, RunFolderError, UnknownAgentError
     from ...agents.runs import find_run, runs_folder
@@ -227,7 +228,8 @@ def _prepare(options: AgentOptions, *, needs_task: bool = False) -> _Prepared:
             headers=options["headers"],
             view=options["view"],
             without_grants=options["without_grants"],
-        )
+        ),
+        display.asking,
     )
     try:
         if resume is None:
@@ -415,9 +417,10 @@ def chat(**options: Unpack[AgentOptions]) -> None:
     from ..agents.chat import talk
     from ..agents.display import RunDisplay
 
-    prepared = _prepare(options)
+    display = RunDisplay(streams=True)
+    prepared = _prepare(options, display)
     interactive = is_terminal(sys.stdin)
-    with RunDisplay(streams=True) as display:
+    with display:
         talk(prepared.open_gateway, lambda gateway: prepared.runner(gateway, display), interactive)
     prepared.folder.close()
     hint(f"toolyard chat --resume {prepared.folder.record.run}")
