@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from .._version import __version__
+from ..artifacts.store import new_id
 from ..bridge import ParkedCalls
 from ..catalogue.catalogue import Catalogue
 from ..catalogue.items import UpstreamItem
@@ -87,7 +88,8 @@ class Gateway:
         self._traces = tracing.start(config.telemetry, folder, secrets)
         content = tracing.content_policy(config.telemetry, secrets)
         self._store = CatalogueStore(folder if tap is None else None)
-        self.storage = GatewayStorage(config, folder, self.sealer)
+        make_id = new_id if tap is None else tap.new_id
+        self.storage = GatewayStorage(config, folder, self.sealer, make_id=make_id)
         self.callers = GatewayCallers(
             config,
             folder,
