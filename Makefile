@@ -134,6 +134,9 @@ bench-limits: $(DEV) ## what limits cost, and whether three replicas give exactl
 bench-agents: $(DEV) ## what a turn of an agent costs beside the model and the tools, and its start
 	@$(BIN)/python -m bench.agents $(ARGS)
 
+evals: $(DEV) ## run the shipped evals and write their table into docs/guides/evals.md
+	@$(BIN)/python scripts/eval_table.py
+
 bench-recordings: $(DEV) ## what recording and replaying cost
 	@$(BIN)/python -m bench.recordings $(ARGS)
 

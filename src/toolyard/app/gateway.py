@@ -26,7 +26,7 @@ from ..results.shaper import ResultShaper
 from ..search.feedback import ResultSizes
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
-from ..telemetry.redaction import known_secrets
+from ..telemetry.redaction import configured_secrets
 from ..telemetry.serving import RequestTracing
 from ..upstream.handshake import INSTANCE
 from ..upstream.http.client import PooledHttpClient
@@ -84,7 +84,7 @@ class Gateway:
         self._http = PooledHttpClient()
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         folder = state_folder(config)
-        secrets = known_secrets(config)
+        secrets = configured_secrets(config)
         self._traces = tracing.start(config.telemetry, folder, secrets)
         content = tracing.content_policy(config.telemetry, secrets)
         self._store = CatalogueStore(folder if tap is None else None)

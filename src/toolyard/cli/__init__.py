@@ -48,6 +48,7 @@ COMMANDS = {
     "openapi": "commands.openapi",
     "agent": "commands.agent:agent",
     "chat": "commands.agent:chat",
+    "eval": "commands.eval",
     "deploy": "deploy",
     "completion": "commands.completion",
 }

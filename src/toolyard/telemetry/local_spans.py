@@ -47,7 +47,7 @@ from .trace_context import (
 from .trace_file import PlainSpan, SharedPart, TraceStore
 
 _run: ContextVar[TraceContext | None] = ContextVar("toolyard_run_span", default=None)
-_NO_PARENT = TraceContext(0, 0, sampled=False)
+_TRACEPARENT = b'"00-%032x-%016x-%02x"'
 
 
 class LocalTracing:
@@ -63,12 +63,14 @@ class LocalTracing:
         return _RequestSpan(self._store, "client", request, meta)
 
     def exchange(self, method: str, url: str, request_bytes: int, resends: int) -> ExchangeSpan:
-        parent = _ambient() or _NO_PARENT
+        around = current.get()
+        if around is None:
+            return _HttpSpan(self._store, 0, 0, False, method, url, request_bytes, resends, 0, 0)
         return _HttpSpan(
             self._store,
-            parent.trace,
-            parent.id,
-            parent.sampled,
+            around.trace,
+            around.span,
+            around.is_sampled,
             method,
             url,
             request_bytes,
@@ -118,17 +120,18 @@ class _RequestSpan(Struct, gc=False, eq=False):
     _more: Attributes | None = None
 
     def __enter__(self) -> Meta:
-        parent, request, meta = _parent(self._kind, self._meta), self._request, self._meta
-        if parent is None:
-            request.trace = new_trace_id()
-        else:
+        request, meta, around = self._request, self._meta, current.get()
+        if around is not None and around.trace and self._kind == "client":  # as nearly always
+            request.trace, self.parent, request.is_sampled = around.trace, around.span, around.is_sampled
+        elif (parent := _parent(self._kind, meta)) is not None:
             request.trace, self.parent, request.is_sampled = parent.trace, parent.id, parent.sampled
+        else:
+            request.trace = new_trace_id()
         request.span = new_span_id()
         self.start = perf_counter_ns()
         if self._kind == "server":
             return meta  # what it forwards finds its parent in `current` and not in `_meta`
-        context = TraceContext(request.trace, request.span, request.is_sampled)
-        told = {**meta, TRACEPARENT: Raw(f'"{format_traceparent(context)}"'.encode())}
+        told = {**meta, TRACEPARENT: Raw(_TRACEPARENT % (request.trace, request.span, request.is_sampled))}
         if TRACESTATE in meta:
             carried = context_in(meta)
             if carried is None or carried.trace != request.trace:  # it belongs to another trace

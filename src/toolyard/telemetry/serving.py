@@ -30,7 +30,7 @@ class RequestTracing:
     async def serve(self, call: Call, answer: Callable[[Call], Awaitable[Any]]) -> Any:
         if call.id is None or call.method in UNTRACED:
             return await answer(call)
-        params = call.params
+        params = bytes(call.params)
         request = ObservedRequest(
             method=call.method,
             server=self._server,
@@ -40,10 +40,10 @@ class RequestTracing:
             name=_name(call),
             rpc_id=call.id,
             session_id="" if call.session is None else call.session.id,
-            request_bytes=len(memoryview(params)),
+            request_bytes=len(params),
             is_served=True,
         )
-        with self._tracer.serve(request, _meta(call) if b"traceparent" in bytes(params) else _NO_META):
+        with self._tracer.serve(request, _meta(call) if b"traceparent" in params else _NO_META):
             token = current.set(request)
             try:
                 result = await answer(call)

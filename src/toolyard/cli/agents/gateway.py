@@ -87,6 +87,7 @@ def agent_config(config: "Config", view: GatewayView | None = None) -> "Config":
 def _local(config: "Config", view: GatewayView | None, asking: Asking) -> OpenRunGateway:
     from ...agents import LocalGateway
     from ...config.files import state_folder
+    from ...telemetry.redaction import configured_secrets
     from ...telemetry.tracing import open_run_spans
 
     key = session_key(None)
@@ -102,7 +103,8 @@ def _local(config: "Config", view: GatewayView | None, asking: Asking) -> OpenRu
 
     @asynccontextmanager
     async def opened() -> AsyncGenerator[RunGateway]:
-        spans = open_run_spans(settings.telemetry, state_folder(settings), known_secrets())
+        secrets = [*known_secrets(), *configured_secrets(settings)]
+        spans = open_run_spans(settings.telemetry, state_folder(settings), secrets)
         try:
             await gateway.start()
             try:

@@ -180,7 +180,7 @@ class PooledHttpClient:
 class TracedResponse:
     """A response that ends its span when it was read, or is given up. Is its own `HttpContent`."""
 
-    __slots__ = ("_response", "_size", "_span", "content", "headers", "status")
+    __slots__ = ("_response", "_size", "_span", "headers", "status")
 
     def __init__(self, response: HttpResponse, span: ExchangeSpan) -> None:
         self._response = response
@@ -188,7 +188,11 @@ class TracedResponse:
         self._size = 0
         self.status = response.status
         self.headers = response.headers
-        self.content: HttpContent = self
+
+    @property
+    def content(self) -> "TracedResponse":
+        # Not an attribute: an object that refers to itself waits for the garbage collector.
+        return self
 
     async def read(self) -> bytes:
         try:
