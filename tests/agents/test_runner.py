@@ -11,6 +11,7 @@ from tests.agents.conftest import MakeRunner
 from tests.agents.scripted import ScriptedModel, call, results_in, said, text_of, use
 from toolyard.agents import RunFolder, RunFolderError, RunLimits
 from toolyard.agents.backends.base import ModelError, ModelReply, ModelRequest
+from toolyard.agents.events import AgentEnded, RunEvent
 from toolyard.agents.messages import ToolUsePart
 
 
@@ -321,6 +322,28 @@ async def test_instructions_in_a_page_change_nothing_about_what_an_agent_may_do(
     assert (await make_runner(model).ask("go")).status == "done"
     assert len(answers) == 4
     assert all("not found" in text for text in answers)
+
+
+async def test_a_line_that_finds_room_again_after_a_full_disk_is_a_line_of_its_own(
+    make_runner: MakeRunner,
+) -> None:
+    """Others may free space at any moment: here, before the last line of the transcript is written."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def make_room(event: RunEvent) -> None:
+        if isinstance(event, AgentEnded):
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    runner = make_runner(ScriptedModel(said("x" * 6_000_000)), on_event=make_room)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, before[1]))
+    try:
+        outcome = await runner.ask("go")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert outcome.status == "workspace_error"
+    runner.folder.close()
+    again = make_runner(ScriptedModel(said("fine now")), folder=RunFolder.open(runner.folder.path))
+    assert (await again.ask()).answer == "fine now"
 
 
 async def test_a_tool_that_lies_about_its_size_saves_nothing(make_runner: MakeRunner) -> None:

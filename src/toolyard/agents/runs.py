@@ -290,7 +290,7 @@ class RunFolder:
         try:
             if os.fstat(self._handle).st_nlink == 0:
                 raise RunStoppedError("workspace_error", f"{self.path / TRANSCRIPT} was removed")
-            _write_all(self._handle, self._masked(msgspec.json.encode(line)) + b"\n")
+            _append(self._handle, self._masked(msgspec.json.encode(line)) + b"\n")
         except OSError as error:
             raise RunStoppedError("workspace_error", *_explained(error, self.path / TRANSCRIPT)) from None
 
@@ -444,6 +444,16 @@ def _write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
+
+
+def _append(handle: int, data: bytes) -> None:
+    """All of it or nothing: half a line would spoil the next one, which may find room again."""
+    before = os.fstat(handle).st_size
+    try:
+        _write_all(handle, data)
+    except OSError:
+        os.ftruncate(handle, before)
+        raise
 
 
 def _explained(error: OSError, path: Path) -> tuple[str, str]:
