@@ -346,6 +346,14 @@ async def test_a_line_that_finds_room_again_after_a_full_disk_is_a_line_of_its_o
     assert (await again.ask()).answer == "fine now"
 
 
+async def test_a_secret_with_quotes_is_not_in_the_folder(make_runner: MakeRunner, tmp_path: Path) -> None:
+    secret = 'pass"word\\with-quotes'
+    folder = RunFolder.create(tmp_path / "run", secrets=[secret])
+    await make_runner(ScriptedModel(said(f"it is {secret}")), folder=folder).ask(f"keep {secret}")
+    for name in ("transcript.jsonl", "run.json"):
+        assert "with-quotes" not in (folder.path / name).read_text()
+
+
 async def test_a_tool_that_lies_about_its_size_saves_nothing(make_runner: MakeRunner) -> None:
     lie = f'"truncated":true,"approx_size_bytes":{"9" * 400}'
     outcome = await make_runner(ScriptedModel(said(call("mcp__demo__echo", text=lie)), said("ok"))).ask("go")

@@ -189,7 +189,8 @@ class RunFolder:
         self.path = path
         self.record = record
         self._handle = handle
-        self._secrets = [secret.encode() for secret in secrets if len(secret) >= 8]
+        # As JSON spells them: a quote or a backslash within is escaped.
+        self._secrets = [msgspec.json.encode(secret)[1:-1] for secret in secrets if len(secret) >= 8]
         self._now = now
         self._names: dict[str, tuple[str, str]] = {}
 
