@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import resource
 from pathlib import Path
 
@@ -359,3 +360,12 @@ async def test_a_tool_that_lies_about_its_size_saves_nothing(make_runner: MakeRu
     outcome = await make_runner(ScriptedModel(said(call("mcp__demo__echo", text=lie)), said("ok"))).ask("go")
     assert outcome.is_done
     assert outcome.record.saved_bytes == 0
+
+
+async def test_names_and_tasks_that_are_not_utf8_do_not_end_the_run(make_runner: MakeRunner) -> None:
+    runner = make_runner(ScriptedModel(said("done")))
+    (runner.folder.path / "work_products" / os.fsdecode(b"\xff.txt")).write_text("made by a tool")
+    outcome = await runner.ask("read " + os.fsdecode(b"\xfe"))
+    assert outcome.is_done
+    assert [file.path for file in outcome.record.files] == ["work_products/\ufffd.txt"]
+    assert outcome.record.task == "read ?"

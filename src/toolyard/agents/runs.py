@@ -343,7 +343,9 @@ class RunFolder:
                 relative = str(path.relative_to(self.path))
                 if relative not in KEPT and not name.startswith(".toolyard") and len(found) < MAX_FILES:
                     try:
-                        found.append(RunFile(relative, path.lstat().st_size))
+                        # A name need not be UTF-8, and JSON has to be.
+                        shown = os.fsencode(relative).decode(errors="replace")
+                        found.append(RunFile(shown, path.lstat().st_size))
                     except OSError:  # gone meanwhile
                         continue
         return found
