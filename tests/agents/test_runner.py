@@ -165,7 +165,8 @@ async def test_the_limit_of_time_ends_whatever_runs(make_runner: MakeRunner) -> 
     model = ScriptedModel(MAIN=[said(use("delegate", agent="writer", task="x"))], WRITER=[hang])
     outcome = await make_runner(model, limits=RunLimits(seconds=3)).ask("go")
     assert (outcome.status, outcome.reason) == ("limit", "limit of time: 3 seconds")
-    assert outcome.record.agents[0].agents[0].status == "interrupted"
+    (main,) = outcome.record.agents
+    assert (main.status, main.agents[0].status) == ("limit", "interrupted")
 
 
 async def test_a_model_that_turns_in_circles_is_warned_and_then_stopped(make_runner: MakeRunner) -> None:

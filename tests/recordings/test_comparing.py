@@ -1,6 +1,7 @@
 """How two runs differ: calls, arguments, results, order, definitions, and the figures of agents' runs."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from toolyard.recordings.comparison import RunComparison, as_json, compare, read
 from toolyard.recordings.format import RecordingError
 
 
-async def run(folder: Path, name: str, *calls: tuple[str, dict[str, object]], **options: object) -> Path:
+async def run(folder: Path, name: str, *calls: tuple[str, Mapping[str, object]], **options: object) -> Path:
     file = folder / f"{name}.jsonl"
     servers = (demo(**options), workshop())
     async with recorded(config(folder, *servers), file) as client:
@@ -23,7 +24,7 @@ def differences(found: RunComparison) -> list[tuple[str, str, int | None, int | 
     return [(item.kind, item.title, item.a, item.b) for item in found.differences]
 
 
-def echo(words: str) -> tuple[str, dict[str, object]]:
+def echo(words: str) -> tuple[str, Mapping[str, object]]:
     return "demo__echo", {"text": words}
 
 

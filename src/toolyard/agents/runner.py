@@ -190,6 +190,7 @@ class AgentRunner:
         record.add(spent)
         try:
             _close_tree(node, ending)
+            node.status, node.reason = ending.kind, ending.reason  # also if time cut it off
             record.status, record.answer = ending.kind, ending.text
             record.reason, record.hint = ending.reason, ending.hint
             record.files = self.folder.list_files()
