@@ -75,7 +75,8 @@ def read_arguments(text: str) -> tuple[JsonObject, str]:
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return {}, text
         if isinstance(found, dict):
-            return ({}, text) if _is_deeper(found, MAX_DEPTH) else (cast(JsonObject, found), "")
+            arguments = cast(JsonObject, found)
+            return ({}, text) if _is_deeper(arguments, MAX_DEPTH) else (arguments, "")
         if found is None:
             return {}, ""
         if not isinstance(found, str):
