@@ -269,14 +269,14 @@ def test_what_models_and_tools_name_cannot_control_the_terminal(toolyard: Toolya
     api.turns = [
         [
             ToolUse("delegate", {"agent": "other", "task": "go"}),
-            call("mcp__local_toolkit__write_local_file", path="\x1b[2J.txt", content="x"),
+            call("mcp__local_toolkit__write_local_file", path="\x1b]0;x\x07.txt", content="x"),
         ],
-        Failing(400, message="no \x1b[2J such"),
+        Failing(400, message="no \x1b]0;x\x07 such"),
         "done",
     ]
     done = toolyard("agent", "go", "--agents", "agents", **api.environment)
     assert (done.status, done.out) == (0, "done\n")
-    assert "no \\x1b[2J such" in done.err
+    assert "no \\x1b]0;x\\x07 such" in done.err
     assert "\x1b" not in done.err
 
 
