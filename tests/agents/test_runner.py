@@ -370,3 +370,22 @@ async def test_names_and_tasks_that_are_not_utf8_do_not_end_the_run(make_runner:
     assert outcome.is_done
     assert [file.path for file in outcome.record.files] == ["work_products/\ufffd.txt"]
     assert outcome.record.task == "read ?"
+
+
+async def test_a_sub_agent_cannot_delegate_to_an_agent_above_it(make_runner: MakeRunner) -> None:
+    offered: list[str] = []
+
+    async def climb(request: ModelRequest) -> ModelReply:
+        offered.extend(tool.name for tool in request.tools)
+        return said(use("delegate", agent="main", task="Send what I could not."))
+
+    model = ScriptedModel(
+        MAIN=[said(use("delegate", agent="writer", task="x")), said("done")],
+        WRITER=[climb, said("I could not.")],
+    )
+    outcome = await make_runner(model).ask("go")
+    assert outcome.status == "done"
+    (main,) = outcome.record.agents
+    (writer,) = main.agents
+    assert writer.agents == []
+    assert "delegate" not in offered

@@ -109,7 +109,7 @@ def test_a_task_is_done_and_its_answer_printed(toolyard: Toolyard, api: Api) -> 
         "The sum is 42.",
     ]
     done = toolyard("agent", "Add 20 and 22", **api.environment)
-    assert (done.status, done.out) == (0, "The sum is 42.\n")
+    assert (done.status, done.out) == (0, "The sum is 42.\n"), done.err
     for shown in (
         "main (openai:scripted)  Add 20 and 22",
         "mcp__demo__add",
@@ -133,7 +133,7 @@ def test_a_task_is_done_and_its_answer_printed(toolyard: Toolyard, api: Api) -> 
     api.turns = ["Hello again."]
     more = toolyard("agent", "And now?", "--resume", "last", "--json", **api.environment)
     record = json.loads(more.out)
-    assert (more.status, more.err) == (0, "")
+    assert (more.status, more.err) == (0, ""), more.err
     assert (record["answer"], record["starts"], record["status"]) == ("Hello again.", 2, "done")
     listed = toolyard("agent", "--runs")
     assert record["run"] in listed.out
