@@ -73,9 +73,8 @@ async def login_yard(
     config = config_of(folder, server, **tables)
     state, _ = lasting_state(config.state.url, folder, None, "logins")
     users = LocalUsers(state, "yard", quick_hasher)
-    if not config.auth.server or not config.auth.server.issuer:
-        if await users.find(NAME) is None:
-            await users.add(NAME, PASSWORD, groups=("staff",))
+    if await users.find(NAME) is None:
+        await users.add(NAME, PASSWORD, groups=("staff",))
     gateway = Gateway(config, KEY)
     async with serving(asgi(gateway)) as client:
         try:
