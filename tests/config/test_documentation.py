@@ -23,7 +23,15 @@ from toolyard.config import (
     TelemetryConfig,
     load,
 )
-from toolyard.config.caller_tables import ACCESS, ACCESS_RULE, AUDIT, LIMIT_RULE, LIMITS, PRICE
+from toolyard.config.caller_tables import (
+    ACCESS,
+    ACCESS_RULE,
+    AUDIT,
+    LIMIT_RULE,
+    LIMITS,
+    LOGIN_SERVER,
+    PRICE,
+)
 from toolyard.config.callers import AccessConfig, AccessRule, AuditConfig, LimitRule, LimitsConfig, PriceRule
 from toolyard.config.loader import KEYS as TOP
 from toolyard.config.servers import KEYS
