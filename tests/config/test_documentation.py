@@ -68,6 +68,11 @@ def test_every_key_is_in_its_table_once_and_no_table_has_another(heading: str, k
     assert sorted(FIRST_CELLS.findall(section(heading))) == sorted(keys)
 
 
+def test_every_key_of_the_authorization_server_is_in_its_table():
+    (table,) = re.findall(r"^### `\[auth\.server\]`\n((?:(?!##).*\n)*)", PAGE, re.M)
+    assert sorted(FIRST_CELLS.findall(table)) == sorted(LOGIN_SERVER)
+
+
 TABLES = {
     GatewayConfig: GATEWAY,
     SearchConfig: SEARCH,
