@@ -84,10 +84,9 @@ async def test_a_person_logs_in_with_a_browser(tmp_path: Path):
         await browser.close()
 
 
-async def check_hostile_name(yard: object, page: Page) -> None:
-    client = await registered(
-        yard, ["cursor://x/cb"], client_name="<img src=x onerror=alert(1)> " + "W" * 200
-    )  # pyright: ignore[reportArgumentType]
+async def check_hostile_name(yard: LoginYard, page: Page) -> None:
+    name = "<img src=x onerror=alert(1)> " + "W" * 200
+    client = await registered(yard, ["cursor://x/cb"], client_name=name)
     await page.set_viewport_size({"width": 360, "height": 740})
     await page.goto(client.url())
     assert await page.query_selector("img") is None
