@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.authserver.yard import (
     Browser,
     HandMadeClient,
     LoginYard,
+    config_of,
     login_yard,
     post_form,
     register,
@@ -541,6 +543,14 @@ async def test_nonsense_is_answered_in_the_form_of_oauth(yard: LoginYard, body: 
     client = await registered(yard)
     _, other = await post_form(f"{yard.base}/oauth/token", {"grant_type": "password", "client_id": client.id})
     assert other["error"] == "unsupported_grant_type"
+
+
+async def test_it_does_not_start_without_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    gateway = Gateway(config_of(tmp_path), b"0123456789abcdef")
+    with pytest.raises(ConfigError, match=r"needs packages that are not installed"):
+        asgi(gateway)
+    await gateway.close()
 
 
 async def test_it_does_not_start_without_a_key_or_an_address(tmp_path: Path):

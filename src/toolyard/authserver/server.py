@@ -14,6 +14,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from http.cookies import CookieError, SimpleCookie
+from importlib.util import find_spec
 from typing import Literal, Protocol
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
@@ -21,6 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from ..config.callers import LoginServerConfig
+from ..config.errors import ConfigError
 from ..edge.request import (
     JSON_HEADERS,
     NO_SNIFF,
@@ -36,6 +38,7 @@ from ..edge.request import (
     send_empty,
     send_json,
 )
+from ..extras import install_command
 from ..state.store import StateError
 from ..wire.seal import BrokenSeal, Sealer
 from .clients import AUTH_METHODS, OAuthClient, OAuthClients, RegistrationError, redirect_target
@@ -43,7 +46,7 @@ from .documents import FetchedDocuments
 from .issuer import IssuerLoginError, IssuerSignIn
 from .logins import CodeRequest, Logins, SignedIn, TokenRequestError, is_challenge
 from .pages import Language, Pages, language_of, page_headers
-from .users import LocalUser, LocalUsers, TooManyTriesError
+from .users import LocalUser, LocalUsers, LoginUserError, TooManyTriesError
 
 logger = logging.getLogger("toolyard.authserver")
 
@@ -215,7 +218,9 @@ class AuthorizationServer:
         documents: FetchedDocuments | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Raises ConfigError if users sign in at an issuer and the extra for that is not installed."""
+        """Raises ConfigError if the extra that signing in needs is not installed."""
+        if find_spec("cryptography") is None:
+            raise ConfigError("[auth.server] needs packages that are not installed", install_command("auth"))
         self._config = config
         self._addresses = addresses
         self._endpoint = endpoint
@@ -341,8 +346,8 @@ class AuthorizationServer:
         except IssuerLoginError as error:
             logger.warning("a login at the issuer failed: %s", error)
             await self._send_problem(request, send, "issuer_failed", 502)
-        except StateError as error:
-            logger.error("a login could not be stored: %s", error.message)
+        except (StateError, LoginUserError) as error:
+            logger.error("a login was not possible: %s", error)
             await self._send_problem(request, send, "unavailable", 503)
 
     async def _send_problem(self, request: _WebRequest, send: Send, text: str, status: int) -> None:
