@@ -219,6 +219,7 @@ def asgi(
         WELL_KNOWN: gateway.callers.serve_metadata,
         AGENTS_PATH: AgentPaths(main),
     }
+    routes |= gateway.callers.login_paths
     policy = gateway.policy
     if policy is not None:
 

@@ -35,6 +35,7 @@ COMMANDS = {
     "check": "commands.check",
     "doctor": "commands.doctor",
     "keys": "commands.keys",
+    "logins": "commands.logins",
     "grant": "commands.grant",
     "access": "commands.access",
     "record": "commands.recordings:record",
