@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from .base import SecretAddress, VaultDamagedError, VaultError, VaultKeyError
-from .envelope import KEY_BYTES, NONCE_BYTES, aes
+from .envelope import KEY_BYTES, NONCE_BYTES, UNREADABLE, aes
 from .master_keys import MasterKey
 from .vault import Vault
 
@@ -89,7 +89,7 @@ def opened(raw: bytes, by: "str | MasterKey") -> list[SavedSecret]:
             "the backup does not open: the passphrase is wrong, or the file is damaged",
             "try again, or use another copy of the file; nothing was changed",
         ) from None
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise _unreadable() from None
 
 
@@ -130,7 +130,7 @@ def _head(raw: bytes) -> tuple[_Head, bytes]:
     start = raw[: at + 4 + length]
     try:
         return msgspec.msgpack.decode(start[at + 4 :], type=_Head), start
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise _unreadable() from None
 
 

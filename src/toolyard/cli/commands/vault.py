@@ -94,7 +94,7 @@ def init(prints: bool, config: Path | None) -> None:
         return
 
     async def make(opened: "Vault") -> tuple[bool, str, str]:
-        is_new = not opened.keys.source.exists()
+        is_new = await opened.make_master()
         await opened.check()
         return is_new, (await opened.keys.current()).id, opened.keys.source.shown
 
