@@ -308,6 +308,13 @@ PICTURES = {
             "sleep 11",  # the ledger is written every ten seconds
         ),
     ),
+    "trace": Picture(
+        "toolyard trace",
+        (Command("toolyard trace"), Command("toolyard trace last")),
+        width=118,
+        files={"empty.txt": ""},
+        before=(f"PYTHONPATH={ROOT} python -m tests.telemetry.played_run",),
+    ),
     "table": Picture(
         "a REST API as a table",
         (

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.emulators.scripted import Blocks, ToolUse
+from tests.emulators.scripted import Blocks, ToolUse, tokens_of
 
 TASK = "Write a comprehensive report on tea news and mail it to bo@example.com."
 REPORT = "work_products/tea_november_2026.html"
@@ -49,6 +49,8 @@ class Story:
         self.names: dict[str, list[str]] = {}
         self.turns: dict[str, int] = defaultdict(int)
         self.html = ""
+        self.tokens = 0
+        """Of all requests, as the emulated APIs count them."""
 
     def __call__(self, request: Any) -> Blocks:
         agent, steps = (
@@ -60,6 +62,7 @@ class Story:
         self.said[agent] = turn.results
         self.names[agent] = sorted(request.tool_names)
         self.turns[agent] += 1
+        self.tokens += tokens_of(b"." * request.size)
         return steps()[self.turns[agent] - 1](turn)
 
     def _main(self) -> Sequence[Callable[[Turn], Blocks]]:

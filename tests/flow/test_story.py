@@ -69,6 +69,7 @@ async def test_news_become_a_report_that_is_mailed(
 ) -> None:
     story = Story()
     toolyard = Toolyard(tmp_path)
+    toolyard.patience = 120.0  # Claude Code starts twice
     config = CONFIG.format(port=web.port, key=composio.api_key, composio=composio.url)
     toolyard.write("toolyard.toml", config)
     async with AsyncExitStack() as open_for:
@@ -95,6 +96,36 @@ async def test_news_become_a_report_that_is_mailed(
     assert forbidden.replace(MAIL, NO_TOOL) == unknown
     assert "not found" in unknown
     assert "delegate" not in {name.rpartition("__")[2] for name in story.names["report-creation-expert"]}
+
+    told = await _run(toolyard, "trace", record["trace"], "--json")
+    _check_trace(json.loads(told.out), record, story, composio, backend)
+
+
+def _check_trace(trace: Any, record: Any, story: Story, composio: ComposioEmulator, backend: str) -> None:
+    """One tree, and the numbers in it are those that the emulators counted."""
+    spans = {span["span_id"]: span for span in trace["spans"]}
+    assert [span["name"] for span in spans.values() if span["parent_id"] is None] == ["invoke_agent main"]
+    assert all(span["parent_id"] in spans for span in spans.values() if span["parent_id"] is not None)
+
+    def layer(name: str) -> list[Any]:
+        return [span for span in spans.values() if span["layer"] == name]
+
+    assert len(layer("model")) == len(layer("turn")) == sum(story.turns.values())
+    assert len(layer("tool")) == record["tool_calls"] == sum(map(len, story.said.values()))
+    sent = {"input": trace["input_tokens"], "output": trace["output_tokens"]}
+    assert sent == {name: record["usage"][name] for name in sent}
+    if backend != "claude":  # which counts for itself
+        assert trace["input_tokens"] == story.tokens
+    at_composio = [
+        span for span in layer("upstream") if span["attributes"]["toolyard.upstream"] == "composio"
+    ]
+    executed = [one["tool"] for one in composio.world.executions]
+    assert [span["attributes"]["gen_ai.tool.name"] for span in at_composio] == executed
+    for span in at_composio:
+        (exchange,) = [one for one in layer("http") if one["parent_id"] == span["span_id"]]
+        assert exchange["attributes"]["http.response.status_code"] == 200
+    refused = [span["attributes"]["gen_ai.tool.name"] for span in layer("tool") if span["error"]]
+    assert sorted(refused) == [MAIL, NO_TOOL]
 
 
 async def _model(backend: str, story: Story, open_for: AsyncExitStack, folder: Path) -> dict[str, str]:
