@@ -37,7 +37,7 @@ class SavedSecret(Struct, frozen=True, array_like=True):
     value: bytes
 
 
-class Import(Struct, frozen=True):
+class BackupImport(Struct, frozen=True):
     written: int
     same: int
     kept: tuple[SecretAddress, ...]
@@ -93,7 +93,7 @@ def opened(raw: bytes, by: "str | MasterKey") -> list[SavedSecret]:
         raise _unreadable() from None
 
 
-async def import_all(vault: Vault, saved: list[SavedSecret], overwrite: bool = False) -> Import:
+async def import_all(vault: Vault, saved: list[SavedSecret], overwrite: bool = False) -> BackupImport:
     """May be stopped and begun again. What the vault has with another value stays, unless `overwrite`."""
     written = same = 0
     kept: list[SecretAddress] = []
@@ -106,7 +106,7 @@ async def import_all(vault: Vault, saved: list[SavedSecret], overwrite: bool = F
         else:
             await vault.put(one.address, one.value)
             written += 1
-    return Import(written, same, tuple(kept))
+    return BackupImport(written, same, tuple(kept))
 
 
 async def _current(vault: Vault, address: SecretAddress) -> bytes | None:
