@@ -46,7 +46,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day team walk house faults audit-kill bench bench-before bench-search bench-access \
-	bench-tokens bench-results bench-servers bench-limits bench-recordings bench-lambda bench-agents site coverage dist format constraints clean
+	bench-tokens bench-results bench-servers bench-limits bench-recordings bench-traces bench-lambda bench-agents site coverage dist format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
@@ -133,6 +133,9 @@ bench-limits: $(DEV) ## what limits cost, and whether three replicas give exactl
 
 bench-agents: $(DEV) ## what a turn of an agent costs beside the model and the tools, and its start
 	@$(BIN)/python -m bench.agents $(ARGS)
+
+bench-traces: $(DEV) ## what traces cost a call (ARGS=--otel: beside OpenTelemetry's SDK)
+	@$(BIN)/python -m bench.traces $(ARGS)
 
 evals: $(DEV) ## run the shipped evals and write their table into docs/guides/evals.md
 	@$(BIN)/python scripts/eval_table.py

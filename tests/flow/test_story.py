@@ -11,55 +11,34 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Outcome, Toolyard
-from tests.crawler.web import Web, article
+from tests.crawler.web import Web
 from tests.emulators.anthropic_messages import scripted_claude
 from tests.emulators.composio import ComposioEmulator
 from tests.emulators.openai_chat import scripted_chat
-from tests.flow.story import ANSWER, BROKEN, MAIL, NO_TOOL, REPORT, STOP, TASK, Story
-
-PAGES = 25
-CONFIG = """
-[servers.local_toolkit]
-module = "local_toolkit"
-options = {{ allow = "127.0.0.1:{port}", host_delay = 0, \
-composio_api_key = "{key}", composio_url = "{composio}", composio_user = "local", workbench = "composio" }}
-
-[servers.composio]
-type = "composio"
-api_key = "{key}"
-base_url = "{composio}"
-user_id = "{{tenant}}"
-
-[access]
-agents = ["main", "report-creation-expert"]
-
-[[access.rules]]
-name = "main agent"
-who = ["main"]
-allow = ["local_toolkit", "composio"]
-deny = ["local_toolkit/save_corpus"]
-
-[[access.rules]]
-name = "reports"
-who = ["report-creation-expert"]
-allow = ["local_toolkit", "composio/COMPOSIO_SEARCH_*:read"]
-"""
+from tests.flow.story import (
+    ANSWER,
+    CONFIG,
+    MAIL,
+    NO_TOOL,
+    PAGES,
+    REPORT,
+    STOP,
+    TASK,
+    Story,
+    composio_with_news,
+    news_site,
+)
 
 
 @pytest.fixture
 async def web() -> AsyncIterator[Web]:
-    async with Web().open() as opened:
-        for number in range(PAGES):
-            if number >= BROKEN:
-                opened.pages[f"/news/{number}"] = article(f"Tea, part {number}", seed=number)
+    async with news_site() as opened:
         yield opened
 
 
 @pytest.fixture
 async def composio(web: Web) -> AsyncIterator[ComposioEmulator]:
-    async with ComposioEmulator() as emulator:
-        emulator.world.search_results = [web.url(f"/news/{number}") for number in range(PAGES)]
-        emulator.connect("local", "gmail")
+    async with composio_with_news(web) as emulator:
         yield emulator
 
 

@@ -1,4 +1,4 @@
-"""The fixture `toolyard_replay`, in a pytest of somebody else's: installing Toolyard is enough."""
+"""The fixture `toolyard_replay`, in a pytest of somebody else's: one line in their conftest.py is enough."""
 
 import subprocess
 import sys
@@ -73,6 +73,7 @@ def pytest_of_theirs(folder: Path, *words: str) -> str:
 async def test_tests_of_others_use_recordings_and_fail_for_calls_that_are_not_in_them(tmp_path: Path) -> None:
     async with recorded(config(tmp_path), tmp_path / "run.jsonl") as client:
         await text(client, "demo__echo", text="hello")
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["toolyard.pytest_plugin"]\n')
     (tmp_path / "test_theirs.py").write_text(THEIRS)
     (tmp_path / "toolyard.toml").write_text('[gateway]\nview = "all"\n[servers.demo]\nmodule = "demo"\n')
     done = pytest_of_theirs(tmp_path, "--toolyard-record")
