@@ -26,7 +26,9 @@ TOKEN = os.urandom(1500)
 
 def addresses(principals: int) -> list[SecretAddress]:
     return [
-        SecretAddress(f"tenant {who % TENANTS}", "token", f"server {at}", f"tenant/user:{who}", "https://issuer")
+        SecretAddress(
+            f"tenant {who % TENANTS}", "token", f"server {at}", f"tenant/user:{who}", "https://issuer"
+        )
         for who in range(principals)
         for at in range(UPSTREAMS)
     ]

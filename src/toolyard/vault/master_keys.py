@@ -354,7 +354,7 @@ class KeyringSource:
 
 def keyring_package() -> Any:
     try:
-        import keyring  # pyright: ignore[reportMissingImports]
+        import keyring  # pyright: ignore
     except ImportError:
         raise VaultError(
             "the system's keyring needs a package that is not installed", install_command("keyring")
@@ -503,7 +503,7 @@ class AgeKey:
 
 def _age() -> Any:
     try:
-        import pyrage  # pyright: ignore[reportMissingImports]
+        import pyrage  # pyright: ignore
     except ImportError:
         raise VaultError("keys of age need a package that is not installed", install_command("age")) from None
     return pyrage  # pyright: ignore[reportUnknownVariableType]
