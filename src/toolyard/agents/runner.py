@@ -152,6 +152,7 @@ class AgentRunner:
         Always leaves `run.json` as things stand. Cancelling it stops everything that runs, and raises
         CancelledError after the record is written.
         """
+        task = task.encode(errors="replace").decode()  # bytes of a terminal that are not UTF-8
         record = self.folder.record
         spent = self._spending = Spending(self._limits, started=time.monotonic())
         record.status, record.reason, record.hint, record.answer = "running", "", "", ""
