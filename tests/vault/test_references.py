@@ -188,7 +188,8 @@ def test_aws_secrets_are_read_whole_or_by_key(write: Write, aws_environment: Mot
 
 
 def test_sops_decrypts_a_file(write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch):
-    identity = pyrage.x25519.Identity.generate()
+    age: Any = pyrage
+    identity = age.x25519.Identity.generate()
     monkeypatch.setenv("SOPS_AGE_KEY", str(identity))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     (folder / "plain.json").write_text(json.dumps({"shop": {"key": VALUE}}))
@@ -200,7 +201,7 @@ def test_sops_decrypts_a_file(write: Write, folder: Path, monkeypatch: pytest.Mo
     config = load_resolved(write(text))
     assert headers(config)["Authorization"] == f"Bearer {VALUE}"
     assert "has no key 'nope'" in config.broken[0].reason
-    monkeypatch.setenv("SOPS_AGE_KEY", str(pyrage.x25519.Identity.generate()))
+    monkeypatch.setenv("SOPS_AGE_KEY", str(age.x25519.Identity.generate()))
     assert "cannot decrypt" in load_resolved(write(text)).broken[0].reason
     monkeypatch.setenv("PATH", "/nowhere")
     assert "not on PATH" in load_resolved(write(text)).broken[0].reason
