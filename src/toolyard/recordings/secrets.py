@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from ..config import Composio, Config, Http, InProcess, ServerConfig, Stdio
+from ..config.references import secrets_in
 from ..wire.messages import encode
 
 PLACEHOLDER = re.compile(r"<secret(?::\d+)?>")
@@ -237,6 +238,8 @@ def secrets_of_config(config: Config) -> Iterator[str]:
         [config.state, config.store, config.auth, config.telemetry], enc_hook=lambda other: str(other)
     )
     yield from _in_tables(settings)
+    for secret in secrets_in(config):
+        yield from _value(secret)
 
 
 def secrets_of_server(config: ServerConfig) -> Iterator[str]:
