@@ -17,9 +17,9 @@ from tests.app.yard import KEY
 from tests.serving import Answer, Client, modern, serving
 from toolyard.app import Gateway, asgi
 from toolyard.authserver.users import LocalUsers, PasswordHasher
-from toolyard.callers.keys import lasting_state
 from toolyard.config import Config, GatewayConfig
 from toolyard.config.callers import AuthConfig, LoginServerConfig
+from toolyard.state.factory import lasting_state
 from toolyard.state.store import State
 
 NAME, PASSWORD = "anna", "correct horse battery"
