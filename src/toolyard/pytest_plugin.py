@@ -60,13 +60,15 @@ class RecordedServers:
 
     def __init__(self, config: Path, file: Path, state: Path) -> None:
         from .app.background import BackgroundGateway
-        from .config import load
         from .recordings.format import HeaderLine, RecordingWriter
         from .recordings.recorder import TrafficRecorder
+        from .vault.references import load_resolved
 
         self._writer = RecordingWriter(file, HeaderLine(command=("pytest",)), overwrite=True)
         try:
-            self._gateway = BackgroundGateway(_in_folder(load(config), state), TrafficRecorder(self._writer))
+            self._gateway = BackgroundGateway(
+                _in_folder(load_resolved(config), state), TrafficRecorder(self._writer)
+            )
         except BaseException:
             self._writer.close()
             raise

@@ -24,6 +24,7 @@ from ..state.store import StateError, kind_of
 from ..telemetry.redaction import redact
 from ..telemetry.usage import UsageLedger
 from ..upstream.errors import MAX_REASON
+from ..vault.factory import open_vault
 from ..wire.seal import Sealer
 
 logger = logging.getLogger("toolyard.app")
@@ -52,6 +53,7 @@ class GatewayStorage:
         self.state = open_state(config.state.url, folder)
         self.leases = Leases(self.state, config.state.session_ttl)
         self.profiles = ProfileStore(self.state, cipher_for(config.state.key, config.state.url, folder))
+        self.vault = open_vault(config, folder, self.state)
         self.links = ResultLinks(sealer, config.store.public_url or config.gateway.public_url)
         self.store = open_store(config.store, folder, self.links)
         self.ledger = UsageLedger(folder, config_identity(config))
@@ -117,6 +119,7 @@ class GatewayStorage:
         await self._write_ledger()
         await self.store.close()
         await self.leases.close()
+        await self.vault.close()
         await self.state.close()
 
 

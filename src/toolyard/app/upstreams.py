@@ -16,6 +16,7 @@ from ..catalogue.store import CatalogueStore
 from ..catalogue.sync import CatalogueSync
 from ..composio import KEY_HEADER
 from ..config import Composio, Config, Http, InProcess, ServerConfig, Stdio
+from ..config.references import plain
 from ..dispatch import Breaker, Mount
 from ..dispatch.composio import ComposioUpstream
 from ..dispatch.composio.sessions import ComposioSessions
@@ -229,7 +230,9 @@ class _Builder:
         return Bridge(pool, self._shared.sealer, self._shared.parked)
 
     def _in_process(self, where: InProcess) -> _Built:
-        upstream = InProcessUpstream(self._config.name, where.module, where.options, self._shared.call_tool)
+        upstream = InProcessUpstream(
+            self._config.name, where.module, plain(where.options), self._shared.call_tool
+        )
         return _Built(upstream, "inprocess")
 
     def _stdio(self, where: Stdio) -> _Built:

@@ -26,6 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..config.callers import AuthConfig
+from ..state.factory import lasting_state
 from ..state.store import DAY, State, StateError, StateUnavailableError, StateUnusableError, WindowSpend
 from ..wire.call import CallBudget, Grant, Principal, Right
 from ..wire.errors import McpError, Unavailable
@@ -44,7 +45,7 @@ from .grant_token import (
     new_block,
     signatures,
 )
-from .keys import ApiKey, ApiKeys, lasting_state
+from .keys import ApiKey, ApiKeys
 from .names import lookalikes
 
 BELIEVED_SECONDS = 2.0

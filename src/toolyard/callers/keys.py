@@ -20,8 +20,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..state.factory import open_state
-from ..state.store import State, StateError, StateUnusableError, kind_of
+from ..state.factory import lasting_state
+from ..state.store import State, StateError, StateUnusableError
 from ..wire.call import Principal
 from ..wire.seal import Sealer
 from .errors import InvalidTokenError, VerifierUnavailableError
@@ -158,19 +158,6 @@ def open_keys(
     """The keys of a gateway, in its state store; `state` is that store if it is open already."""
     found, is_own = lasting_state(url, folder, state, "API keys")
     return ApiKeys(found, gateway, sealer, owns_state=is_own)
-
-
-def lasting_state(url: str, folder: Path | None, state: State | None, what: str) -> tuple[State, bool]:
-    """The store for credentials, and whether it was opened here.
-
-    Credentials outlive processes, so with a store in memory they are in the SQLite file of the state folder,
-    where `sqlite:` would put them.
-    """
-    if kind_of(url) == "memory":
-        if folder is None:
-            raise StateUnusableError(f"there is no folder for {what}", "set state_dir in [gateway]")
-        return open_state("sqlite:", folder), True
-    return (open_state(url, folder), True) if state is None else (state, False)
 
 
 class ApiKeys:

@@ -95,8 +95,8 @@ class CatalogueStore:
 
 def _where(config: ServerConfig) -> str:
     """A fingerprint of the upstream's address: lists of another one under the same name are not used."""
-    where: Any = config.where
-    place = msgspec.json.encode([type(where).__name__, msgspec.to_builtins(where)], order="sorted")
+    where: Any = msgspec.to_builtins(config.where, enc_hook=str)
+    place = msgspec.json.encode([type(config.where).__name__, where], order="sorted")
     return hashlib.blake2b(place, digest_size=16).hexdigest()
 
 

@@ -34,6 +34,8 @@ COMMANDS = {
     "envs": "commands.envs",
     "check": "commands.check",
     "doctor": "commands.doctor",
+    "vault": "commands.vault:vault",
+    "secret": "commands.vault:secret",
     "keys": "commands.keys",
     "grant": "commands.grant",
     "access": "commands.access",

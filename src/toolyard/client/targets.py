@@ -163,9 +163,9 @@ async def _by_file(file: Path, options: TargetOptions) -> Opened:
 
 
 def _loaded(file: Path) -> "Config":
-    from ..config import load
+    from ..vault.references import load_resolved
 
-    return load(file.expanduser())
+    return load_resolved(file.expanduser())
 
 
 def _meant(file: Path) -> str:

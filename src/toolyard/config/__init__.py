@@ -22,6 +22,7 @@ from .models import (
     Stdio,
     StoreConfig,
     TelemetryConfig,
+    VaultConfig,
 )
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Stdio",
     "StoreConfig",
     "TelemetryConfig",
+    "VaultConfig",
     "check",
     "find",
     "load",

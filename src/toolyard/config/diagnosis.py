@@ -7,6 +7,7 @@ nothing outside the files but variables, programs on PATH and folders; starts no
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +16,9 @@ from msgspec import Struct
 from . import caller_tables, tables
 from .errors import ConfigError, ConfigValueError, nearest_or_all
 from .files import display_path, read
-from .loader import KEYS, is_foreign, load, server_tables
+from .loader import KEYS, config_files, is_foreign, load, resolved_environment, server_tables
 from .models import Config, ServerConfig, Stdio
+from .references import ResolveReferences
 from .servers import OWN_PROGRAM, ServerEntry, check_keys, server_config
 from .values import nonempty, table, texts
 
@@ -44,11 +46,16 @@ class Diagnosis(Struct, frozen=True):
         return not any(one.level == "error" for one in self.findings)
 
 
-def diagnose(path: Path, env: Mapping[str, str] = os.environ) -> Diagnosis:
-    found = _Findings(env)
+def diagnose(
+    path: Path, env: Mapping[str, str] = os.environ, resolve: ResolveReferences | None = None
+) -> Diagnosis:
+    resolved = env
+    with suppress(ConfigError):  # it is named below
+        resolved = resolved_environment(config_files(path), env, resolve)[1]
+    found = _Findings(env, resolved)
     found.read_file(Path(os.path.abspath(path.expanduser())), is_main=True)
     try:
-        config = load(path, env)
+        config = load(path, env, resolve)
     except ConfigError as error:
         # What `load` refuses has to be named here; most of it was found above, in more detail.
         config = None
@@ -58,8 +65,11 @@ def diagnose(path: Path, env: Mapping[str, str] = os.environ) -> Diagnosis:
 
 
 class _Findings:
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], resolved: Mapping[str, str]) -> None:
+        """`resolved` has the secrets too, which are for our own files."""
         self._env = env
+        self._resolved = resolved
+        self._foreign: set[Path] = set()
         self.list: list[ConfigFinding] = []
         self.files: list[Path] = []
         self._seen: set[str] = set()
@@ -87,7 +97,9 @@ class _Findings:
             return
         self.files.append(file)
         foreign = is_foreign(file, data, is_main)
-        if not foreign:
+        if foreign:
+            self._foreign.add(file)
+        else:
             self._check_keys(file, data)
             self._check_tables(file, data)
             if not is_main:
@@ -104,11 +116,12 @@ class _Findings:
                 self.add("error", f"{display_path(file)}: unknown key {key!r}", nearest_or_all(key, KEYS))
 
     def _check_tables(self, file: Path, data: Mapping[str, Any]) -> None:
-        env = self._env
+        env = self._resolved
         readers: tuple[Callable[[], object], ...] = (
             lambda: tables.gateway(data, file, env),
             lambda: tables.search(data, file),
             lambda: tables.state(data, file, env),
+            lambda: tables.vault(data, file, env),
             lambda: tables.results(data, file),
             lambda: tables.store(data, file, env),
             lambda: tables.telemetry(data, file),
@@ -160,7 +173,7 @@ class _Findings:
         try:
             if not entry.foreign:
                 check_keys(entry.fields)
-            config = server_config(entry, self._env)
+            config = server_config(entry, self._env if entry.file in self._foreign else self._resolved)
         except ConfigValueError as error:
             self.add("error", f"{where} {error.message}", error.hint)
             return

@@ -1,7 +1,7 @@
 """`load`, `check` and `find`: make a `Config` from a file and the files it includes."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ from .callers import AuthConfig
 from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest_or_all
 from .files import display_path, is_toml, parse, read
 from .models import Broken, Config, GatewayConfig, ServerConfig
+from .references import ResolvedEnvironment, ResolveReferences, SecretReference, read_files, references_in
 from .servers import ServerEntry, check_keys, server_config
-from .tables import gateway, results, search, state, store, telemetry
+from .tables import gateway, results, search, state, store, telemetry, vault
 from .values import nonempty, table, texts
 
 _OURS = (
@@ -21,6 +22,7 @@ _OURS = (
     "gateway",
     "search",
     "state",
+    "vault",
     "results",
     "store",
     "telemetry",
@@ -136,31 +138,44 @@ def _includes(source: ConfigSource) -> tuple[str, ...]:
 FILES = ("toolyard.toml", "toolyard.json")
 
 
-def load(path: Path, env: Mapping[str, str] = os.environ) -> Config:
+def load(path: Path, env: Mapping[str, str] = os.environ, resolve: ResolveReferences | None = None) -> Config:
     """Read a file and everything it includes.
 
-    Raises ConfigError for mistakes that the user has to fix. An entry that lacks a variable, or an invalid
-    entry of another program, is marked as broken and does not affect the others.
+    Raises ConfigError for mistakes that the user has to fix. An entry that lacks a variable or a secret, or
+    an invalid entry of another program, is marked as broken and does not affect the others. Without
+    `resolve`, only references to files are known.
     """
-    return _build(config_files(path), env)
+    return _build(config_files(path), env, resolve)
 
 
-def check(path: Path, draft: str, env: Mapping[str, str] = os.environ) -> Config:
+def load_places(path: Path, env: Mapping[str, str] = os.environ) -> Config:
+    """Only what says where data and secrets are: `[gateway]`, `[state]` and `[vault]`. Looks up no secret."""
+    return resolved_environment(config_files(path), env, None)[0]
+
+
+def check(
+    path: Path,
+    draft: str,
+    env: Mapping[str, str] = os.environ,
+    resolve: ResolveReferences | None = None,
+) -> Config:
     """Return what `load` would return if the file contained `draft`."""
-    return _build(config_files(path, draft), env)
+    return _build(config_files(path, draft), env, resolve)
 
 
-def _build(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
+def _build(read: list[ConfigSource], env: Mapping[str, str], resolve: ResolveReferences | None) -> Config:
     asked = read[0]
     all_entries = [entry for source in read for entry in source.entries]
     entries = _unique(all_entries)
-    servers, broken = _servers(entries, env)
-    for source in read:
-        _check_tables(source, env)
     own = {} if asked.foreign else asked.data
-    settings = gateway(asked.data, asked.file, env) if not asked.foreign else GatewayConfig()
+    base, resolved = resolved_environment(read, env, resolve)
+    settings = base.gateway
+    foreign_files = {source.file for source in read if source.foreign}
+    servers, broken = _servers(entries, lambda entry: env if entry.file in foreign_files else resolved)
+    for source in read:
+        _check_tables(source, resolved)
     _check_bare_view(settings, [entry.name for entry in entries], asked.file)
-    callers = auth(own, asked.file, env)
+    callers = auth(own, asked.file, resolved)
     _check_caller_keys(servers, callers)
     return Config(
         servers=servers,
@@ -168,26 +183,57 @@ def _build(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
         disabled=_disabled(all_entries),
         gateway=settings,
         search=search(own, asked.file),
-        state=state(own, asked.file, env),
+        state=base.state,
+        vault=base.vault,
         results=results(own, asked.file),
-        store=store(own, asked.file, env),
+        store=store(own, asked.file, resolved),
         telemetry=telemetry(own, asked.file),
         auth=callers,
         access=access(own, asked.file),
         limits=limits(own, asked.file),
-        audit=audit(own, asked.file, env),
+        audit=audit(own, asked.file, resolved),
         files=tuple(source.file for source in read),
+        references=base.references,
     )
 
 
+def _references(read: list[ConfigSource]) -> tuple[SecretReference, ...]:
+    """Those in our own files. Another program's file must not get at our secrets."""
+    found = [references_in(source.data) for source in read if not source.foreign]
+    return tuple(sorted(set[SecretReference]().union(*found)))
+
+
+def resolved_environment(
+    read: list[ConfigSource], env: Mapping[str, str], resolve: ResolveReferences | None
+) -> tuple[Config, Mapping[str, str]]:
+    """The tables that say where secrets are, and the variables together with the secrets."""
+    main = read[0]
+    own = {} if main.foreign else main.data
+    references = _references(read)
+    found = dict(read_files(references, main.file.parent))
+    # Secrets in these tables can be in files only: the tables say where the others are.
+    first = ResolvedEnvironment(env, found) if references else env
+    base = Config(
+        gateway=GatewayConfig() if main.foreign else gateway(own, main.file, first),
+        state=state(own, main.file, first),
+        vault=vault(own, main.file, first),
+        files=(main.file,),
+        references=references,
+    )
+    others = [one for one in references if one.kind != "file"]
+    if others and resolve is not None:
+        found.update(resolve(base, others))
+    return base, ResolvedEnvironment(env, found) if references else env
+
+
 def _servers(
-    entries: list[ServerEntry], env: Mapping[str, str]
+    entries: list[ServerEntry], env_of: Callable[[ServerEntry], Mapping[str, str]]
 ) -> tuple[tuple[ServerConfig, ...], tuple[Broken, ...]]:
     servers: list[ServerConfig] = []
     broken: list[Broken] = []
     for entry in entries:
         try:
-            servers.append(server_config(entry, env))
+            servers.append(server_config(entry, env_of(entry)))
         except ConfigValueError as error:
             if not entry.foreign and not isinstance(error, UnusableEntryError):
                 raise ConfigError(

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from .callers import AccessConfig, AuditConfig, AuthConfig, LimitsConfig
+from .references import SecretReference
 
 GIB = 2**30
 
@@ -138,6 +139,15 @@ class StateConfig(Struct, frozen=True, kw_only=True):
     key: str = ""
 
 
+class VaultConfig(Struct, frozen=True, kw_only=True):
+    """Where the master key of the vault is: `file:PATH`, `env:NAME` and so on."""
+
+    key: str = ""
+    """Empty: the key of `[state]`, or a file in the state folder of this machine."""
+    previous: tuple[str, ...] = ()
+    """Where earlier ones are, until `toolyard vault rotate` is done."""
+
+
 class ResultsConfig(Struct, frozen=True, kw_only=True):
     """When a result is too big for a model's context, and what replaces it."""
 
@@ -197,6 +207,7 @@ class Config(Struct, frozen=True, kw_only=True):
     gateway: GatewayConfig = GatewayConfig()
     search: SearchConfig = SearchConfig()
     state: StateConfig = StateConfig()
+    vault: VaultConfig = VaultConfig()
     results: ResultsConfig = ResultsConfig()
     store: StoreConfig = StoreConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
@@ -205,3 +216,5 @@ class Config(Struct, frozen=True, kw_only=True):
     limits: LimitsConfig = LimitsConfig()
     audit: AuditConfig = AuditConfig()
     files: tuple[Path, ...] = ()
+    references: tuple[SecretReference, ...] = ()
+    """The secrets that it refers to. They may change while the files stay the same."""

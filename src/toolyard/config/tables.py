@@ -6,13 +6,23 @@ from typing import Any
 
 from .errors import ConfigError
 from .files import display_path
-from .models import GatewayConfig, ResultsConfig, SearchConfig, StateConfig, StoreConfig, TelemetryConfig
+from .models import (
+    GatewayConfig,
+    ResultsConfig,
+    SearchConfig,
+    StateConfig,
+    StoreConfig,
+    TelemetryConfig,
+    VaultConfig,
+)
 from .servers import absolute
 from .values import (
     Reader,
     flag,
     host_names,
     integer,
+    master_key,
+    master_keys,
     names,
     nonempty,
     off_or_some_of,
@@ -66,6 +76,10 @@ STATE: dict[str, Reader] = {
     "url": state_url,
     "session_ttl": seconds,
     "key": text,
+}
+VAULT: dict[str, Reader] = {
+    "key": master_key,
+    "previous": master_keys,
 }
 RESULTS: dict[str, Reader] = {
     "shape": flag,
@@ -125,6 +139,20 @@ def state(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> StateC
     locate(values, "sqlite", file.parent)
     values.setdefault("key", env.get("ENCRYPTION_KEY", ""))
     return StateConfig(**values)
+
+
+def vault(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> VaultConfig:
+    values = read_table(data, "vault", VAULT, file, env)
+    if values.get("key"):
+        values["key"] = _located_key(values["key"], file.parent)
+    values["previous"] = tuple(_located_key(one, file.parent) for one in values.get("previous", ()))
+    return VaultConfig(**values)
+
+
+def _located_key(source: str, folder: Path) -> str:
+    """Paths of keys are relative to the folder of the configuration file."""
+    kind, _, place = source.partition(":")
+    return f"{kind}:{absolute(place, folder)}" if kind in ("file", "age") else source
 
 
 def results(data: Mapping[str, Any], file: Path) -> ResultsConfig:

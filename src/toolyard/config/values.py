@@ -2,8 +2,8 @@
 
 Each checks what a key takes and returns it in its final type.
 
-A reader raises `ConfigValueError`, which says what was expected. `substitute` fills in `${NAME}` and
-`${NAME:-default}` first.
+A reader raises `ConfigValueError`, which says what was expected. `substitute` fills in `${NAME}`,
+`${NAME:-default}` and references to secrets first.
 """
 
 import ipaddress
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest, nearest_or_all
 from .files import display_path
+from .references import SecretReference, SecretText, value_of
 
 Reader = Callable[[Any], Any]
 
@@ -224,6 +225,10 @@ def variables(value: Any) -> dict[str, str]:
     return found
 
 
+def stripped(value: str) -> str:
+    return SecretText(value.strip()) if isinstance(value, SecretText) else value.strip()
+
+
 def headers(value: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, item in table(value).items():
@@ -233,7 +238,7 @@ def headers(value: Any) -> dict[str, str]:
             raise ConfigValueError(f"must contain only texts, but {name!r} is {kind_of(item)}")
         if name.lower() in map(str.lower, found):
             raise ConfigValueError(f"has {name!r} twice", "upper and lower case are the same in header names")
-        item = item.strip()
+        item = stripped(item)
         if any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in item):
             raise ConfigValueError(f"has a line break or another control character in {name!r}")
         found[name] = item
@@ -277,7 +282,7 @@ def renames(value: Any) -> dict[str, str]:
 
 
 def url(value: Any) -> str:
-    address = text(value).strip()
+    address = stripped(text(value))
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -322,7 +327,7 @@ def address_of(what: str, schemes: tuple[str, ...], example: str) -> Reader:
     """The address of a store, or an empty text."""
 
     def read(value: Any) -> str:
-        address = text(value).strip()
+        address = stripped(text(value))
         if address and address.partition(":")[0] not in schemes:
             raise ConfigValueError(f"is not an address of {what}", f"as in {example}")
         return address
@@ -342,6 +347,25 @@ store_url = address_of(
 )
 
 
+_MASTER_KEYS = ("file", "env", "keyring", "aws-kms", "age")
+
+
+def master_key(value: Any) -> str:
+    """Where a master key of the vault is. The key itself is refused: a configuration is no place for it."""
+    source = text(value).strip()
+    kind, colon, place = source.partition(":")
+    if source and (kind not in _MASTER_KEYS or not colon or not place.strip()):
+        raise ConfigValueError(
+            "does not say where the key is",
+            'as in "file:vault.key", "env:NAME", "keyring:SERVICE/NAME", "aws-kms:ARN" or "age:PATH"',
+        )
+    return source
+
+
+def master_keys(value: Any) -> tuple[str, ...]:
+    return tuple(master_key(one) for one in names(value))
+
+
 # `$${` is a literal `${`.
 _PLACEHOLDER = re.compile(r"\$\$\{|\$\{(?P<body>[^}]*)\}?")
 _BODY = re.compile(r"(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.S)
@@ -352,11 +376,7 @@ _FOLDERS = ("workspaceFolder", "workspaceFolderBasename", "workspaceRoot")
 def substitute(value: Any, env: Mapping[str, str], key: str) -> Any:
     """Fill in the variables in all strings of a value; UnusableEntryError names one that is not set."""
     if isinstance(value, str):
-        return (
-            _PLACEHOLDER.sub(lambda found: _fill_placeholder(found, env, key), value)
-            if "${" in value
-            else value
-        )
+        return _filled(value, env, key) if "${" in value else value
     if isinstance(value, list):
         return [substitute(item, env, key) for item in cast(list[Any], value)]
     if isinstance(value, dict):
@@ -365,10 +385,27 @@ def substitute(value: Any, env: Mapping[str, str], key: str) -> Any:
     return value
 
 
+def _filled(value: str, env: Mapping[str, str], key: str) -> str:
+    """A SecretText if any part of it is one."""
+    secrets: list[SecretText] = []
+
+    def fill(found: re.Match[str]) -> str:
+        filled = _fill_placeholder(found, env, key)
+        if isinstance(filled, SecretText):
+            secrets.append(filled)
+        return filled
+
+    whole = _PLACEHOLDER.sub(fill, value)
+    return SecretText(whole) if secrets else whole
+
+
 def _fill_placeholder(found: re.Match[str], env: Mapping[str, str], key: str) -> str:
     body = found["body"]
     if body is None:
         return "${"
+    reference = SecretReference.parse(body) if found[0].endswith("}") else None
+    if reference is not None:
+        return value_of(reference, env, key)
     parts = _BODY.fullmatch(body) if found[0].endswith("}") else None
     if parts is None:
         raise _not_a_variable(body, key)

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .memory import MemoryState
-from .store import State, StateExtraError, file_of, kind_of
+from .store import State, StateExtraError, StateUnusableError, file_of, kind_of
 
 
 def open_state(url: str, folder: Path | None) -> State:
@@ -26,6 +26,19 @@ def open_state(url: str, folder: Path | None) -> State:
             from .postgres import PostgresState
 
             return PostgresState(url)
+
+
+def lasting_state(url: str, folder: Path | None, state: State | None, what: str) -> tuple[State, bool]:
+    """The store for credentials, and whether it was opened here.
+
+    Credentials outlive processes, so with a store in memory they are in the SQLite file of the state folder,
+    where `sqlite:` would put them.
+    """
+    if kind_of(url) == "memory":
+        if folder is None:
+            raise StateUnusableError(f"there is no folder for {what}", "set state_dir in [gateway]")
+        return open_state("sqlite:", folder), True
+    return (open_state(url, folder), True) if state is None else (state, False)
 
 
 def _require(package: str, extra: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from ..config.models import Composio, Config, Http, InProcess, Stdio
+from ..config.references import secrets_in
 
 _MASK = "***"
 _NAME = (
@@ -125,6 +126,7 @@ def known_secrets(config: Config) -> list[str]:
             found.append(where.api_key)
         else:
             found += _in_options(where)
+    found += secrets_in(config)
     return [secret for secret in found if len(secret) >= MIN_SECRET]
 
 

@@ -33,7 +33,9 @@ class StoredSecret(Struct, frozen=True):
 class SecretStore(Protocol):
     """The vault. Raises VaultError (with a hint) if the key or the store is missing, wrong or damaged."""
 
-    async def read(self, address: SecretAddress) -> StoredSecret | None: ...
+    async def read(self, address: SecretAddress, max_age: float = 0.0) -> StoredSecret | None:
+        """Reads from the store; with `max_age` also what this process read so many seconds ago at most."""
+        ...
 
     async def replace(self, address: SecretAddress, value: bytes, seen: str | None) -> str | None:
         """Writes if the version is still `seen` (None: if there is nothing), and returns the new version.
@@ -52,9 +54,26 @@ class SecretStore(Protocol):
 
 
 class VaultError(Exception):
-    """The vault cannot be used. Neither text contains a secret."""
+    """The vault cannot be used. Neither text contains a secret.
+
+    ├── VaultKeyError            the master key is missing, wrong, or was replaced by another
+    ├── VaultDamagedError        a record was changed, moved or cut short
+    └── VaultUnavailableError    the store does not answer now
+    """
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class VaultKeyError(VaultError):
+    pass
+
+
+class VaultDamagedError(VaultError):
+    pass
+
+
+class VaultUnavailableError(VaultError):
+    pass

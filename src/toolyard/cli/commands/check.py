@@ -62,11 +62,12 @@ def command(connect: bool, timeout: float | None, config: Path | None, as_json: 
     Exit status: 0, or 1 if something has to be corrected. Warnings do not count.
     """
     from ...config.diagnosis import diagnose
+    from ...vault.references import resolve
 
     file = loader.config_file(None, config)
     if file is None:
         raise CommandError("no configuration", "`toolyard add` makes one, or name it with --config FILE")
-    found = diagnose(file)
+    found = diagnose(file, resolve=resolve)
     findings = list(found.findings)
     servers: list[CheckedServer] = []
     if found.config is not None:

@@ -17,6 +17,7 @@ from ...config import Config, ConfigError, check, find
 from ...config.files import display_path, has_comments, is_toml, parse
 from ...config.loader import config_files, is_foreign, server_tables
 from ...config.servers import COMMON, SWITCHES, ServerEntry
+from ...vault.references import resolve
 from ..commands.options import F
 from ..json_values import as_object
 from ..ui.messages import CommandError
@@ -108,7 +109,7 @@ class ConfigFile:
 
     def check(self) -> Config:
         try:
-            return check(self.path, self._text)
+            return check(self.path, self._text, resolve=resolve)
         except ConfigError as error:
             raise config_error(error) from None
 

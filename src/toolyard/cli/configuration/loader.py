@@ -39,10 +39,11 @@ def config_file(
 
 
 def load_config(file: Path) -> "Config":
-    from ...config import ConfigError, load
+    from ...config import ConfigError
+    from ...vault.references import load_resolved
 
     try:
-        config = load(file)
+        config = load_resolved(file)
     except ConfigError as error:
         raise config_error(error) from None
     tapped = traffic.current()

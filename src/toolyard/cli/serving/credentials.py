@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 async def open_credentials(settings: "Config", key: bytes | None) -> AsyncGenerator["tuple[ApiKeys, Grants]"]:
     """`key` is the gateway's own. Both accept what the gateway would, if it does not run with --open."""
     from ...callers.grants import Grants
-    from ...callers.keys import ApiKeys, lasting_state
+    from ...callers.keys import ApiKeys
     from ...config.files import state_folder
+    from ...state.factory import lasting_state
     from ...wire.seal import Sealer
 
     name, auth = settings.gateway.name, settings.auth

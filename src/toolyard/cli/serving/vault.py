@@ -1,0 +1,51 @@
+"""The vault of a configuration, for commands that work without the gateway itself."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ..configuration import loader
+from ..ui.messages import CommandError
+
+if TYPE_CHECKING:
+    from ...config import Config
+    from ...vault.vault import Vault
+
+T = TypeVar("T")
+
+
+def places(given: Path | None) -> "Config":
+    """Where the data of the configuration are; without a configuration, this user's own folder.
+
+    Looks up no secret, so that a missing one can be set.
+    """
+    from ...config import Config, ConfigError
+    from ...config.loader import load_places
+
+    file = loader.config_file(None, given)
+    if file is None:
+        return Config()
+    try:
+        return load_places(file)
+    except ConfigError as error:
+        raise loader.config_error(error) from None
+
+
+def with_vault(config: "Config", work: "Callable[[Vault], Awaitable[T]]") -> T:
+    """Runs work with the vault, and closes it; VaultErrors become CommandErrors."""
+    from ...config.files import state_folder
+    from ...vault.base import VaultError
+    from ...vault.factory import open_vault
+
+    async def run() -> T:
+        vault = open_vault(config, state_folder(config))
+        try:
+            return await work(vault)
+        finally:
+            await vault.close()
+
+    try:
+        return asyncio.run(run())
+    except VaultError as error:
+        raise CommandError(error.message, error.hint) from None
