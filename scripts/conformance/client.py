@@ -90,7 +90,7 @@ def credentials(scenario: str, context: dict[str, Any], folder: Path) -> OAuth |
         return OAuth("id_jag", **known, subject_token=context["idp_id_token"], identity_provider=provider)
     if kind == "wif-jwt-bearer":
         file = folder / "assertion"
-        file.write_text(context.get("workload_jwt") or context.get("assertion") or context.get("jwt") or "")
+        file.write_text(context["valid_jwt"])
         return OAuth("workload_identity", **known, assertion_file=str(file))
     options: dict[str, Any] = {"client_metadata_url": CLIENT_DOCUMENT, **known}
     if kind.startswith("dpop"):

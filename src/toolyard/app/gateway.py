@@ -27,6 +27,7 @@ from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
 from ..telemetry.redaction import known_secrets
 from ..telemetry.serving import RequestTracing
+from ..upstream.accounts import Accounts
 from ..upstream.handshake import INSTANCE
 from ..upstream.http.client import PooledHttpClient
 from ..views import AllView, BareView
@@ -38,6 +39,7 @@ from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
 from .callers import GatewayCallers
+from .connections import GatewayConnections
 from .nested import NestedCalls
 from .policy import GatewayPolicy, is_guarded
 from .results import ResultShaping, with_widened_schema
@@ -88,6 +90,7 @@ class Gateway:
         content = tracing.content_policy(config.telemetry, secrets)
         self._store = CatalogueStore(folder if tap is None else None)
         self.storage = GatewayStorage(config, folder, self.sealer)
+        self.connections = GatewayConnections(config, self.storage.vault)
         self.callers = GatewayCallers(
             config,
             folder,
@@ -160,6 +163,7 @@ class Gateway:
             leases=self.storage.leases,
             remotes=self.remotes,
             profiles=self.storage.profiles,
+            accounts=self.accounts,
         )
 
     async def _note_refused(self, peer: str, reason: str) -> None:
@@ -275,6 +279,7 @@ class Gateway:
             self._many_tenants,
             NestedCalls(self.view),
             self._tap,
+            self.connections.open,
         )
         server = self._servers[config.name] = MountedServer(config, shared)
         self._mounts[config.name] = server.mount
@@ -332,6 +337,10 @@ class Gateway:
     def remotes(self) -> Mapping[str, Remote]:
         """The upstreams that search by themselves."""
         return {name: one.remote for name, one in self._servers.items() if one.remote is not None}
+
+    def accounts(self) -> Mapping[str, Accounts]:
+        """The accounts of callers, by the servers that want a login."""
+        return {name: one.accounts for name, one in self._servers.items() if one.accounts is not None}
 
     @property
     def servers(self) -> list[str]:

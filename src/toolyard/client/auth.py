@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from ..config.server_auth import AuthMode, IdentityProvider, OAuthAuth
@@ -40,11 +41,8 @@ class OAuth:
         settings: OAuthAuth | None = None,
         **options: Any,
     ) -> None:
-        provider = options.pop("identity_provider", None)
-        if isinstance(provider, dict):
-            options["identity_provider"] = IdentityProvider(**provider)
-        elif provider is not None:
-            options["identity_provider"] = provider
+        if isinstance(options.get("identity_provider"), dict):
+            options["identity_provider"] = convert(options["identity_provider"], IdentityProvider)
         if "scopes" in options:
             options["scopes"] = tuple(options["scopes"])
         self.settings = replace(settings or OAuthAuth(), mode=mode, **options)

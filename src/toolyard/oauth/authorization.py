@@ -1,4 +1,4 @@
-"""The authorization code flow and the device flow: who we are to an issuer, where the user goes, what returns.
+"""The authorization code flow and the device flow: who we are to an issuer, where users go, what returns.
 
 `Discovery` finds the issuer of a server. `CodeFlow` begins an authorization and finishes it; between the two
 the user is in a browser, perhaps in front of another replica, so all that is needed is in
@@ -492,6 +492,7 @@ async def authorize_device(
     settings: OAuthAuth,
     secrets: SecretStore,
     protection: ServerProtection,
+    challenge: Challenge,
     *,
     server: str,
     server_url: str,
@@ -511,7 +512,7 @@ async def authorize_device(
         fetcher, settings, secrets, server=server, tenant=tenant, redirect=redirect, application="native"
     )
     client = await registrations.get(authority)
-    scopes = choose_scopes(settings, Challenge(), protection)
+    scopes = choose_scopes(settings, challenge, protection)
     resource = resource_of(settings, server_url, protection)
     dpop_key = new_dpop_key() if settings.dpop else None
     endpoint = TokenEndpoint(

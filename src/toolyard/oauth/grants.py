@@ -169,7 +169,7 @@ class MachineSource:
         return token
 
     async def _id_jag(self, protection: ServerProtection, resource: str) -> str:
-        """The first leg: at the identity provider, the user's ID token becomes an assertion for the issuer."""
+        """The first leg: at the identity provider, the ID token becomes an assertion for the issuer."""
         provider = self._settings.identity_provider
         assert provider is not None, "the configuration was checked"
         form: Mapping[str, str] = {
@@ -186,9 +186,7 @@ class MachineSource:
         )
         reply = await endpoint.request(form)
         if reply.issued_type != ID_JAG_TYPE:
-            raise OAuthError(
-                "the identity provider gave no ID-JAG", "it has to support that type of token"
-            )
+            raise OAuthError("the identity provider gave no ID-JAG")
         return reply.access_token
 
     def _assertion(self) -> str:

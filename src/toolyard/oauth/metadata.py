@@ -175,7 +175,7 @@ async def find_resource(fetcher: GuardedFetcher, url: str, named: str = "") -> R
             continue
         if not covers(document.resource, url):
             raise UntrustedAuthorityError(
-                f"the metadata at {shown_url(place)} are of {shown_url(document.resource)}, not of the server",
+                f"the metadata at {shown_url(place)} are of {shown_url(document.resource)}, another one",
                 "its operator has to correct them: a token for it would be somebody else's",
             )
         return ResourceDescription(

@@ -78,6 +78,8 @@ class OAuthSession:
         self._fresh_until = float("-inf")
         self._dpop: DpopKey | None = None
         self._working: asyncio.Task[HeldToken] | None = None
+        self.challenge = Challenge()
+        """The last one of the server."""
         self._step_ups: dict[tuple[str, ...], int] = {}
         """How often each set of scopes was asked for."""
 
@@ -150,6 +152,7 @@ class OAuthSession:
         self, status: int, headers: Mapping[str, str], sent: Mapping[str, str], url: "URL", attempt: int
     ) -> bool:
         challenge = read_challenge(status, headers.get("WWW-Authenticate", ""))
+        self.challenge = challenge
         nonce = headers.get("DPoP-Nonce", "")
         if self._dpop is not None and self._dpop.note_nonce(str(url), nonce) and challenge.wants_nonce:
             return True
@@ -270,6 +273,13 @@ class OAuthSession:
             refresh_token=reply.refresh_token or record.refresh_token,
             scopes=record.scopes if reply.scopes is None else reply.scopes,
         )
+
+    def forget(self) -> None:
+        """The token was deleted: do not use what is in memory any more."""
+        self._held = None
+        self._headers = {}
+        self._dpop = None
+        self._fresh_until = float("-inf")
 
     async def close(self) -> None:
         if self._working is not None:

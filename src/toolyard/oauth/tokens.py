@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from secrets import token_hex
 from typing import Any, Protocol
@@ -162,7 +162,7 @@ class TokenStore:
         return newer
 
     @asynccontextmanager
-    async def _lease(self, address: SecretAddress, seen: str | None) -> AsyncIterator[bool]:
+    async def _lease(self, address: SecretAddress, seen: str | None) -> AsyncGenerator[bool]:
         """Wait until this process holds the lease (True), or another one has written a token (False)."""
         key = f"oauth/refresh/{digest(msgspec.json.encode(address))}"
         holder = token_hex(8).encode()
