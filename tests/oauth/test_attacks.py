@@ -148,17 +148,16 @@ async def test_a_link_works_once_and_its_page_repeats_nothing(upstream: Guarded,
         assert (await connect(link))[0] == 200
         assert (await connect(link))[0] == 410
         back = f"{url.removesuffix('/mcp')}/oauth/callback"
-        async with a_browser("pt-BR") as browser:
-            async with browser.get(
-                back, params={"state": "<b>x</b>", "error_description": "<i>y</i>"}
-            ) as page:
-                text = await page.text()
-                assert page.status == 410
-                assert "Este link não é mais válido" in text
-                assert "<b>x</b>" not in text
-                assert "<i>y</i>" not in text
-                assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
-                assert "script" not in page.headers["Content-Security-Policy"]
+        async with a_browser("pt-BR") as browser, browser.get(
+            back, params={"state": "<b>x</b>", "error_description": "<i>y</i>"}
+        ) as page:
+            text = await page.text()
+            assert page.status == 410
+            assert "Este link não é mais válido" in text
+            assert "<b>x</b>" not in text
+            assert "<i>y</i>" not in text
+            assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
+            assert "script" not in page.headers["Content-Security-Policy"]
 
 
 async def test_another_site_cannot_press_the_button(upstream: Guarded, tmp_path: Path):

@@ -67,7 +67,7 @@ async def test_a_client_that_can_show_an_address_is_asked_in_the_call(
         assert await call(client) == (False, "ben")
         assert (await connections(client, "disconnect"))["status"] == "none"
         assert await call(client) == (False, "ana")
-    assert [question.mode for question in asked] == ["url"]
+    assert len(asked) == 1
 
 
 async def test_a_client_that_can_show_nothing_reads_where_to_go(upstream: Guarded, tmp_path: Path):
