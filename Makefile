@@ -22,6 +22,7 @@ PRESETS := build/presets/.ready
 STARTED_PRESETS := aws-documentation chrome-devtools context7 duckduckgo edgartools everything fetch filesystem git \
 	memory playwright sequential-thinking time wikipedia
 THIRDPARTY := build/envs/thirdparty/.ready
+AGENTS := build/envs/agents/.ready
 COMPOSIO := build/envs/composio/.ready
 RENDER := build/envs/render/.ready
 MODEL := build/envs/model/.ready
@@ -40,12 +41,12 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # An environment that came along with a copied checkout points at the old place, so it is made anew.
 ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
-.PHONY: $(BASE) $(DEV) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(MODEL) $(SITE) $(DIST)
+.PHONY: $(BASE) $(DEV) $(THIRDPARTY) $(AGENTS) $(COMPOSIO) $(RENDER) $(MODEL) $(SITE) $(DIST)
 endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day team walk house faults audit-kill bench bench-before bench-search bench-access \
-	bench-tokens bench-results bench-servers bench-limits bench-lambda bench-agents site coverage dist format constraints clean
+	bench-tokens bench-results bench-servers bench-limits bench-recordings bench-traces bench-lambda bench-agents site coverage dist format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
@@ -55,10 +56,10 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(MODEL) $(SITE) $(DIST) programs $(RIE) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(AGENTS) $(COMPOSIO) $(RENDER) $(MODEL) $(SITE) $(DIST) programs $(RIE) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
-test: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(MODEL) programs $(RIE) ## run the tests (ARGS go to pytest; without any, three files at a time)
+test: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(AGENTS) $(COMPOSIO) $(RENDER) $(MODEL) programs $(RIE) ## run the tests (ARGS go to pytest; without any, three files at a time)
 	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 3 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
@@ -133,6 +134,15 @@ bench-limits: $(DEV) ## what limits cost, and whether three replicas give exactl
 bench-agents: $(DEV) ## what a turn of an agent costs beside the model and the tools, and its start
 	@$(BIN)/python -m bench.agents $(ARGS)
 
+bench-traces: $(DEV) ## what traces cost a call (ARGS=--otel: beside OpenTelemetry's SDK)
+	@$(BIN)/python -m bench.traces $(ARGS)
+
+evals: $(DEV) ## run the shipped evals and write their table into docs/guides/evals.md
+	@$(BIN)/python scripts/eval_table.py
+
+bench-recordings: $(DEV) ## what recording and replaying cost
+	@$(BIN)/python -m bench.recordings $(ARGS)
+
 bench-lambda: $(DEV) ## what the tiflux function costs on AWS Lambda, beside another way of serving there
 	@$(BIN)/python -m bench.aws_lambda $(ARGS)
 
@@ -140,7 +150,7 @@ site: $(DEV) $(SITE) ## build the documentation as a site with search, into buil
 	@$(BIN)/python scripts/build_site.py $(dir $(SITE))bin/zensical
 
 # Processes that tests start are measured too, unless they get an environment of their own.
-coverage: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(MODEL) programs $(RIE) ## run the tests and write what they reach into CONTRIBUTING.md (ARGS go to pytest)
+coverage: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(AGENTS) $(COMPOSIO) $(RENDER) $(MODEL) programs $(RIE) ## run the tests and write what they reach into CONTRIBUTING.md (ARGS go to pytest)
 	@$(BIN)/python scripts/coverage_figures.py $(or $(ARGS),--numprocesses=2 --dist=loadfile)
 
 dist: $(DEV) $(DIST) ## build the wheel and the sdist into dist/, and try each in an empty environment
@@ -184,6 +194,10 @@ $(OIDC): | $(DEV)
 
 $(THIRDPARTY): tests/thirdparty/requirements.txt
 	@$(bootstrap) env build/envs/thirdparty $<
+	@touch $@
+
+$(AGENTS): tests/recordings/requirements.txt
+	@$(bootstrap) env build/envs/agents $<
 	@touch $@
 
 $(COMPOSIO): tests/emulators/composio/requirements.txt

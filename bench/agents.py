@@ -1,7 +1,8 @@
 """What the agent runner costs beside the model and the tools: CPU of a turn, and CPU until the first request.
 
 The model is a scripted one in this process that answers at once. A turn of the runner is measured beside the
-same tool call made directly by a client, and the difference is the runner's own. `make bench-agents`.
+same tool call made directly by a client, and the difference is the runner's own, its spans in the local trace
+store and its transcript included. `make bench-agents`.
 """
 
 import argparse
@@ -16,6 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from msgspec.structs import replace
+
 from toolyard import Client
 from toolyard.agents import AgentLibrary, AgentRunner, LocalGateway, RunFolder, RunLimits
 from toolyard.agents.backends.base import ModelReply, ModelRequest
@@ -23,6 +26,7 @@ from toolyard.agents.loop import ModelLoop
 from toolyard.agents.messages import ChatMessage, TextPart, TokenUsage, ToolUsePart
 from toolyard.app import Gateway
 from toolyard.config import load
+from toolyard.telemetry.tracing import agent_telemetry, open_run_spans
 
 CONFIG = """
 [gateway]
@@ -88,7 +92,10 @@ async def turn_cost(turns: int) -> tuple[float, float]:
         folder = Path(name)
         file = folder / "toolyard.toml"
         file.write_text(CONFIG.format(state=folder / "state"))
-        gateway = Gateway(load(file), b"k" * 32)
+        config = load(file)
+        telemetry = agent_telemetry(config.telemetry)
+        spans = open_run_spans(telemetry, folder)
+        gateway = Gateway(replace(config, telemetry=telemetry), b"k" * 32)
         await gateway.start()
         try:
             async with Client(gateway.view()) as client:
@@ -110,6 +117,7 @@ async def turn_cost(turns: int) -> tuple[float, float]:
                 library=AgentLibrary.load(project=folder),
                 model="bench:x",
                 limits=RunLimits(turns=None, tool_calls=None),
+                spans=spans,
             )
             start = time.process_time()
             async with runner:
@@ -119,6 +127,7 @@ async def turn_cost(turns: int) -> tuple[float, float]:
             run.close()
         finally:
             await gateway.close()
+            await spans.close()
     return whole * 1000, alone * 1000
 
 

@@ -308,6 +308,30 @@ PICTURES = {
             "sleep 11",  # the ledger is written every ten seconds
         ),
     ),
+    "agent": Picture(
+        "toolyard agent",
+        (
+            Command(
+                'toolyard agent "Write a comprehensive report on tea news and mail it to bo@example.com."'
+            ),
+        ),
+        width=118,
+        files={"empty.txt": ""},
+        beside=f"env PYTHONPATH={ROOT} python -m tests.flow.story 8323",
+        variables={
+            "OPENAI_BASE_URL": "http://127.0.0.1:8323/v1",
+            "OPENAI_API_KEY": "none",
+            "TOOLYARD_MODEL": "openai:scripted",
+            "TOOLYARD_PRICES": "scripted=1/2",
+        },
+    ),
+    "trace": Picture(
+        "toolyard trace",
+        (Command("toolyard trace"), Command("toolyard trace last")),
+        width=118,
+        files={"empty.txt": ""},
+        before=(f"PYTHONPATH={ROOT} python -m tests.telemetry.played_run",),
+    ),
     "table": Picture(
         "a REST API as a table",
         (
@@ -500,7 +524,7 @@ def _settled(output: str) -> str:
     Without make's installation steps.
     """
     lines = output.replace("\r\n", "\n").split("\n")
-    shown = (re.split(r"\r(?:\x1b\[K)?", line)[-1] for line in lines)
+    shown = (re.split(r"\r(?:\x1b\[2?K)?", line)[-1] for line in lines)
     return "\n".join(line for line in shown if not line.startswith("setup: "))
 
 

@@ -15,7 +15,7 @@ from .results.limits import NO_OPTIONS, has_options, take_options
 from .results.shaper import ResultPolicies, ResultPolicy, ResultShaper, ShapeRequest
 from .telemetry.content import ContentPolicy
 from .telemetry.metrics import Metrics
-from .telemetry.requests import Observation, ObservedRequest, Tracer, current, new_request_id
+from .telemetry.requests import Meta, Observation, ObservedRequest, Tracer, current, new_request_id
 from .upstream.base import Forward, Outcome
 from .upstream.messages.envelope import read_outcome
 from .wire.call import StreamedResult
@@ -25,6 +25,7 @@ Handler = Callable[[CallTarget, Forward], Awaitable[Outcome]]
 Stage = Callable[[Handler], Handler]
 
 SHAPED = ("tools/call", "tasks/result")
+_NO_META = Raw(b"{}")
 NESTED_BYTES = 8 * 2**20
 """Up to this size a result passes whole to the tool that called the tool."""
 
@@ -129,24 +130,41 @@ def observed(
                 return outcome
         seen.upstream_version = mount.version()
         served = current.get()
-        if served is not None and served.called is not None and forward.method == "tools/call":
-            served.called.append(target.own if target.entry is None else target.entry.name)
+        if served is not None and served.is_served and target.entry is not None:
+            _note_called(served, target.entry.name)
         if content is not None and content.keeps_arguments:
             seen.arguments = content.excerpt(
                 memoryview(forward.params.get("arguments", Raw())), _keys(forward)
             )
-        meta = decode_params(forward.params.get("_meta", Raw(b"{}")), dict[str, Raw])
-        with Observation(seen, metrics, traces, meta) as told:
-            traced = replace(forward, params={**forward.params, "_meta": Raw(encode(told))})
+        sent = bytes(forward.params.get("_meta", _NO_META))
+        # Most clients name no trace: then what the span adds is put before what they sent.
+        is_named = b"trace" in sent or b"baggage" in sent or not sent.startswith(b"{")
+        with Observation(seen, metrics, traces, decode_params(Raw(sent), Meta) if is_named else {}) as told:
+            meta = encode(told) if is_named else _before(told, sent)
+            traced = replace(forward, params={**forward.params, "_meta": Raw(meta)})
             outcome = await mount.send(traced)
             seen.response_bytes, seen.is_error_result = outcome.size, outcome.is_error
-            if served is not None and served.called is not None:
-                served.is_error_result = outcome.is_error and len(served.called) == 1
+            if outcome.is_error and served is not None and len(served.called) < 2:
+                served.is_error_result = True
             if content is not None and content.keeps_results and isinstance(outcome.body, Raw):
                 seen.result = content.excerpt(memoryview(outcome.body), _keys(forward))
             return outcome
 
     return observe
+
+
+def _before(added: Meta, meta: bytes) -> bytes:
+    """`meta`, an object, with members that it does not have."""
+    if not added:
+        return meta
+    rest = meta[1:].lstrip()
+    return encode(added)[:-1] + (b"" if rest.startswith(b"}") else b",") + rest
+
+
+def _note_called(served: ObservedRequest, name: str) -> None:
+    served.is_forwarded = True
+    if name != served.name and name not in served.called:  # as a meta tool's request names another
+        served.called = (*served.called, name)
 
 
 def _keys(forward: Forward) -> list[str]:

@@ -1,6 +1,8 @@
 """The pytest fixture `toolyard_replay`: the servers of a recording, for tests of one's own agent.
 
-Every pytest of an environment with Toolyard loads this module, so it imports nothing at the top but pytest.
+`pytest_plugins = ["toolyard.pytest_plugin"]` loads it. It is not an entry point of the package: pytest would
+rewrite the assertions of every module of Toolyard in everybody's tests, and imports in threads then fail now
+and then (a fault of `ast` in Python 3.11). Imports nothing at the top but pytest, so that collecting is fast.
 """
 
 from collections.abc import Generator

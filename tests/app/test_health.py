@@ -41,7 +41,7 @@ def kept_in(url: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def probed(url: str, **options: float) -> AsyncIterator[GatewayStorage]:
+async def probed(url: str, **options: Any) -> AsyncIterator[GatewayStorage]:
     """A gateway's storage by itself, whose probes have time limits of the test's own."""
     config = Config(state=StateConfig(url=url, key="0" * 64), results=ResultsConfig(shape=False))
     storage = GatewayStorage(config, None, Sealer(b"0" * 32, "health"), **options)

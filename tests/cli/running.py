@@ -32,6 +32,7 @@ class Toolyard:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.state = folder / "state"
+        self.patience = PATIENCE
         unwanted = ("TOOLYARD_KEY", "TOOLYARD_API_KEY", "NO_COLOR", "FORCE_COLOR", "COLUMNS")
         self._environment = {name: value for name, value in os.environ.items() if name not in unwanted}
         self._environment |= {"XDG_STATE_HOME": str(self.state), "TERM": "xterm-256color"}
@@ -49,7 +50,7 @@ class Toolyard:
             text=True,
             cwd=self.folder,
             env=self._environment | environment,
-            timeout=PATIENCE,
+            timeout=self.patience,
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 

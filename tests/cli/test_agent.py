@@ -44,7 +44,8 @@ class Api:
 
     def __call__(self, request: Any) -> Any:
         self.reached.release()
-        return self.turns.pop(0)
+        turn = self.turns.pop(0)
+        return turn(request) if callable(turn) else turn
 
     @property
     def environment(self) -> dict[str, str]:
@@ -125,6 +126,9 @@ def test_a_task_is_done_and_its_answer_printed(toolyard: Toolyard, api: Api) -> 
     }
     assert "sk-secret" not in (run / "transcript.jsonl").read_text() + (run / "run.json").read_text()
     assert json.loads((run / "run.json").read_text())["trace"]
+
+    nothing = toolyard("agent", "--resume", "last", **api.environment)
+    assert (nothing.status, f"the run '{run.name}' is done" in nothing.err) == (2, True)
 
     api.turns = ["Hello again."]
     more = toolyard("agent", "And now?", "--resume", "last", "--json", **api.environment)
@@ -245,3 +249,14 @@ def test_in_a_chat_ctrl_c_ends_the_turn_and_not_the_chat(toolyard: Toolyard, api
         terminal.expect("Still here.")
         terminal.type("/exit\n")
         assert terminal.end() == 0
+
+
+def test_a_tool_may_ask_the_person_at_the_terminal(toolyard: Toolyard, api: Api) -> None:
+    api.turns = [call("mcp__demo__ask_name"), lambda request: f"I heard: {request.tool_results[-1]}"]
+    with toolyard.terminal("agent", "Ask for a name", **api.environment) as terminal:
+        terminal.expect("Your name:")
+        terminal.type("Ada\n")
+        terminal.expect("Manner")
+        terminal.type("\n")
+        assert terminal.end() == 0
+        assert "Ada" in terminal.seen.partition("I heard:")[2]

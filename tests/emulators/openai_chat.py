@@ -262,15 +262,15 @@ def _chunks(asked: ChatRequest, turn: Any) -> Iterator[JsonObject]:
 
 
 @asynccontextmanager
-async def scripted_chat(script: Script) -> AsyncGenerator[ScriptedChat]:
-    """Serve the script on a free loopback port until the block ends."""
+async def scripted_chat(script: Script, port: int = 0) -> AsyncGenerator[ScriptedChat]:
+    """Serve the script on loopback, by default on a free port, until the block ends."""
     api = ScriptedChat(script)
     app = web.Application(client_max_size=64 * 1024 * 1024)
     app.router.add_post("/v1/chat/completions", api.answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", port)
         await site.start()
         api.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
         yield api

@@ -1,18 +1,55 @@
 """The seed's story, as two scripted agents would go through it: news, a report, its upload, a mail.
 
+`python -m tests.flow.story PORT` sets the stage in the current folder: the news, Composio, and a model at
+this port, for `toolyard agent` to be watched with.
+
 `Story` is the script of either emulated API. It knows its agents by their system prompts, and decides by what
 its tools answered, as a model would.
 """
 
+import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
-from tests.emulators.scripted import Blocks, ToolUse
+from tests.crawler.web import Web, article
+from tests.emulators.composio import ComposioEmulator
+from tests.emulators.openai_chat import scripted_chat
+from tests.emulators.scripted import Blocks, ToolUse, tokens_of
 
 TASK = "Write a comprehensive report on tea news and mail it to bo@example.com."
 REPORT = "work_products/tea_november_2026.html"
+PAGES = 25
+CONFIG = """
+[servers.local_toolkit]
+module = "local_toolkit"
+options = {{ allow = "127.0.0.1:{port}", host_delay = 0, \
+composio_api_key = "{key}", composio_url = "{composio}", composio_user = "local", workbench = "composio" }}
+
+[servers.composio]
+type = "composio"
+api_key = "{key}"
+base_url = "{composio}"
+user_id = "{{tenant}}"
+
+[access]
+agents = ["main", "report-creation-expert"]
+
+[[access.rules]]
+name = "main agent"
+who = ["main"]
+allow = ["local_toolkit", "composio"]
+deny = ["local_toolkit/save_corpus"]
+
+[[access.rules]]
+name = "reports"
+who = ["report-creation-expert"]
+allow = ["local_toolkit", "composio/COMPOSIO_SEARCH_*:read"]
+"""
+
 BROKEN = 3
 """How many of the pages that the news name do not answer."""
 STOP = 10
@@ -49,6 +86,8 @@ class Story:
         self.names: dict[str, list[str]] = {}
         self.turns: dict[str, int] = defaultdict(int)
         self.html = ""
+        self.tokens = 0
+        """Of all requests, as the emulated APIs count them."""
 
     def __call__(self, request: Any) -> Blocks:
         agent, steps = (
@@ -60,6 +99,7 @@ class Story:
         self.said[agent] = turn.results
         self.names[agent] = sorted(request.tool_names)
         self.turns[agent] += 1
+        self.tokens += tokens_of(b"." * request.size)
         return steps()[self.turns[agent] - 1](turn)
 
     def _main(self) -> Sequence[Callable[[Turn], Blocks]]:
@@ -139,3 +179,33 @@ class Story:
         words = len(turn.results[-1].split())
         self.html = f"<h1>Tea</h1><p>{STOP} sources, {words} words, 茶.</p>\n" * 40
         return turn.use("mcp__local_toolkit__write_local_file", path=REPORT, content=self.html)
+
+
+@asynccontextmanager
+async def news_site() -> AsyncIterator[Web]:
+    async with Web().open() as opened:
+        for number in range(BROKEN, PAGES):
+            opened.pages[f"/news/{number}"] = article(f"Tea, part {number}", seed=number)
+        yield opened
+
+
+@asynccontextmanager
+async def composio_with_news(web: Web) -> AsyncIterator[ComposioEmulator]:
+    async with ComposioEmulator() as emulator:
+        emulator.world.search_results = [web.url(f"/news/{number}") for number in range(PAGES)]
+        emulator.connect("local", "gmail")
+        yield emulator
+
+
+async def set_stage(port: int) -> None:
+    async with news_site() as web, composio_with_news(web) as composio, scripted_chat(Story(), port):
+        config = CONFIG.format(port=web.port, key=composio.api_key, composio=composio.url)
+        Path("toolyard.toml").write_text(config)  # noqa: ASYNC240 (nobody waits)
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    import sys
+
+    asyncio.run(set_stage(int(sys.argv[1])))

@@ -11,55 +11,34 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Outcome, Toolyard
-from tests.crawler.web import Web, article
+from tests.crawler.web import Web
 from tests.emulators.anthropic_messages import scripted_claude
 from tests.emulators.composio import ComposioEmulator
 from tests.emulators.openai_chat import scripted_chat
-from tests.flow.story import ANSWER, BROKEN, MAIL, NO_TOOL, REPORT, STOP, TASK, Story
-
-PAGES = 25
-CONFIG = """
-[servers.local_toolkit]
-module = "local_toolkit"
-options = {{ allow = "127.0.0.1:{port}", host_delay = 0, \
-composio_api_key = "{key}", composio_url = "{composio}", composio_user = "local", workbench = "composio" }}
-
-[servers.composio]
-type = "composio"
-api_key = "{key}"
-base_url = "{composio}"
-user_id = "{{tenant}}"
-
-[access]
-agents = ["main", "report-creation-expert"]
-
-[[access.rules]]
-name = "main agent"
-who = ["main"]
-allow = ["local_toolkit", "composio"]
-deny = ["local_toolkit/save_corpus"]
-
-[[access.rules]]
-name = "reports"
-who = ["report-creation-expert"]
-allow = ["local_toolkit", "composio/COMPOSIO_SEARCH_*:read"]
-"""
+from tests.flow.story import (
+    ANSWER,
+    CONFIG,
+    MAIL,
+    NO_TOOL,
+    PAGES,
+    REPORT,
+    STOP,
+    TASK,
+    Story,
+    composio_with_news,
+    news_site,
+)
 
 
 @pytest.fixture
 async def web() -> AsyncIterator[Web]:
-    async with Web().open() as opened:
-        for number in range(PAGES):
-            if number >= BROKEN:
-                opened.pages[f"/news/{number}"] = article(f"Tea, part {number}", seed=number)
+    async with news_site() as opened:
         yield opened
 
 
 @pytest.fixture
 async def composio(web: Web) -> AsyncIterator[ComposioEmulator]:
-    async with ComposioEmulator() as emulator:
-        emulator.world.search_results = [web.url(f"/news/{number}") for number in range(PAGES)]
-        emulator.connect("local", "gmail")
+    async with composio_with_news(web) as emulator:
         yield emulator
 
 
@@ -69,6 +48,7 @@ async def test_news_become_a_report_that_is_mailed(
 ) -> None:
     story = Story()
     toolyard = Toolyard(tmp_path)
+    toolyard.patience = 120.0  # Claude Code starts twice
     config = CONFIG.format(port=web.port, key=composio.api_key, composio=composio.url)
     toolyard.write("toolyard.toml", config)
     async with AsyncExitStack() as open_for:
@@ -95,6 +75,36 @@ async def test_news_become_a_report_that_is_mailed(
     assert forbidden.replace(MAIL, NO_TOOL) == unknown
     assert "not found" in unknown
     assert "delegate" not in {name.rpartition("__")[2] for name in story.names["report-creation-expert"]}
+
+    told = await _run(toolyard, "trace", record["trace"], "--json")
+    _check_trace(json.loads(told.out), record, story, composio, backend)
+
+
+def _check_trace(trace: Any, record: Any, story: Story, composio: ComposioEmulator, backend: str) -> None:
+    """One tree, and the numbers in it are those that the emulators counted."""
+    spans = {span["span_id"]: span for span in trace["spans"]}
+    assert [span["name"] for span in spans.values() if span["parent_id"] is None] == ["invoke_agent main"]
+    assert all(span["parent_id"] in spans for span in spans.values() if span["parent_id"] is not None)
+
+    def layer(name: str) -> list[Any]:
+        return [span for span in spans.values() if span["layer"] == name]
+
+    assert len(layer("model")) == len(layer("turn")) == sum(story.turns.values())
+    assert len(layer("tool")) == record["tool_calls"] == sum(map(len, story.said.values()))
+    sent = {"input": trace["input_tokens"], "output": trace["output_tokens"]}
+    assert sent == {name: record["usage"][name] for name in sent}
+    if backend != "claude":  # which counts for itself
+        assert trace["input_tokens"] == story.tokens
+    at_composio = [
+        span for span in layer("upstream") if span["attributes"]["toolyard.upstream"] == "composio"
+    ]
+    executed = [one["tool"] for one in composio.world.executions]
+    assert [span["attributes"]["gen_ai.tool.name"] for span in at_composio] == executed
+    for span in at_composio:
+        (exchange,) = [one for one in layer("http") if one["parent_id"] == span["span_id"]]
+        assert exchange["attributes"]["http.response.status_code"] == 200
+    refused = [span["attributes"]["gen_ai.tool.name"] for span in layer("tool") if span["error"]]
+    assert sorted(refused) == [MAIL, NO_TOOL]
 
 
 async def _model(backend: str, story: Story, open_for: AsyncExitStack, folder: Path) -> dict[str, str]:

@@ -23,12 +23,17 @@ class Collector:
         answer = ExportTraceServiceResponse().SerializeToString()
         return web.Response(body=answer, content_type="application/x-protobuf")
 
+    async def describe(self, _: web.Request) -> web.Response:
+        """What the logfire package asks before it sends."""
+        return web.json_response({"project_name": "yard", "project_url": self.url})
+
 
 @asynccontextmanager
 async def collector() -> AsyncIterator[Collector]:
     running = Collector()
     app = web.Application()
     app.router.add_post("/v1/traces", running.take)
+    app.router.add_get("/v1/info", running.describe)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

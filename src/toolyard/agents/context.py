@@ -8,6 +8,7 @@ keeps its result. If lines in place of results are not enough, the oldest turns 
 
 import re
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import msgspec
 
@@ -15,6 +16,8 @@ from .messages import ChatMessage, ImagePart, Part, TextPart, ToolResultPart, To
 
 REFILL = 0.6
 """What a batch leaves: the more it takes away, the longer the next one is off."""
+FULL = 0.8
+"""If so much is left without the results, turns go too: otherwise the next batch would come at once."""
 CHARS_PER_TOKEN = 3.0
 """Before the first reply tells better; a little pessimistic for English."""
 IMAGE_CHARS = 4_500
@@ -31,7 +34,8 @@ class ContextWindow:
     def __init__(self, budget_tokens: int) -> None:
         self._budget = budget_tokens
         self._chars_per_token = CHARS_PER_TOKEN
-        self._replaced: set[str] = set()
+        # By message and id, because some servers begin to count anew with every reply.
+        self._replaced: set[tuple[int, str]] = set()
         self._first_kept = 1
         self._sizes: list[int] = []
         self._sent_chars = 0
@@ -52,10 +56,10 @@ class ContextWindow:
         room = self._budget * self._chars_per_token - fixed_chars
         if self._size(messages) > room:
             self._replace(messages, room * REFILL)
-        if self._size(messages) > room:
-            self._drop(messages, room * REFILL)
+            if self._size(messages) > room * FULL:
+                self._drop(messages, room * REFILL)
         self._sent_chars = int(self._size(messages)) + fixed_chars
-        return _joined([self._shown(message) for message in self._kept(messages)])
+        return _joined(self._kept(messages))
 
     def _measure(self, messages: Sequence[ChatMessage]) -> None:
         for message in messages[len(self._sizes) :]:
@@ -75,10 +79,10 @@ class ContextWindow:
     def _replace(self, messages: Sequence[ChatMessage], room: float) -> None:
         for at in range(self._first_kept, self._newest(messages)):
             for part in messages[at].parts:
-                if isinstance(part, ToolResultPart) and part.id not in self._replaced:
+                if isinstance(part, ToolResultPart) and (at, part.id) not in self._replaced:
                     size = size_of(part)
                     if size > SHORT:
-                        self._replaced.add(part.id)
+                        self._replaced.add((at, part.id))
                         self._sizes[at] -= size - size_of(_summarized(part))
             if self._size(messages) <= room:
                 return
@@ -92,19 +96,19 @@ class ContextWindow:
                 self._first_kept += 1
 
     def _kept(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-        if self._first_kept <= 1 or not messages:
-            return list(messages)
+        shown = [self._shown(at, messages[at]) for at in range(self._first_kept, len(messages))]
         first = messages[0]
-        begun = ChatMessage(first.role, (*first.parts, TextPart(_LEFT_OUT)))
-        return [begun, *messages[self._first_kept :]]
+        if self._first_kept > 1:
+            first = ChatMessage(first.role, (*first.parts, TextPart(_LEFT_OUT)))
+        return [first, *shown]
 
-    def _shown(self, message: ChatMessage) -> ChatMessage:
-        if not any(isinstance(part, ToolResultPart) and part.id in self._replaced for part in message.parts):
+    def _shown(self, at: int, message: ChatMessage) -> ChatMessage:
+        def is_replaced(part: Part) -> TypeGuard[ToolResultPart]:
+            return isinstance(part, ToolResultPart) and (at, part.id) in self._replaced
+
+        if not any(map(is_replaced, message.parts)):
             return message
-        parts = tuple(
-            _summarized(part) if isinstance(part, ToolResultPart) and part.id in self._replaced else part
-            for part in message.parts
-        )
+        parts = tuple(_summarized(part) if is_replaced(part) else part for part in message.parts)
         return ChatMessage(message.role, parts)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ..config.errors import nearest_or_all
+from ..config.patterns import PatternError, parse
 
 SHIPPED = Path(__file__).parent / "shipped"
 PROJECT_FOLDERS = (Path(".toolyard/agents"), Path(".claude/agents"))
@@ -319,6 +320,10 @@ def _tools(
         elif call is not None and call[1] in _DELEGATING:
             agents = tuple(_split(call[2]))
         elif (pattern := _pattern(name)) is not None:
+            try:
+                parse(pattern)
+            except PatternError as error:
+                raise AgentFileError(path, field.line, error.message, error.hint) from None
             patterns.append(pattern)
         else:
             unknown.append(name)

@@ -5,11 +5,13 @@ what is sent of a long conversation (`context`). Tools, limits and the record ar
 """
 
 import time
+from collections.abc import Mapping
+from typing import TypedDict, Unpack
 
 import msgspec
 
-from .backends import open_model
-from .backends.base import Model, ModelError, ModelReply, ModelRequest
+from .backends import Retries, open_model
+from .backends.base import Model, ModelError, ModelReply, ModelRequest, ModelTransport
 from .context import ContextWindow
 from .limits import RunStoppedError
 from .messages import ChatMessage, TextPart, ToolUsePart
@@ -27,11 +29,22 @@ CLAUDE = "claude"
 """The backend that is Claude Code, through the Claude Agent SDK."""
 
 
-def open_backend(spec: str) -> Backend:
-    """The backend of `openai:MODEL`, `anthropic:MODEL` or `claude:MODEL`. Raises ModelError."""
+class ModelOptions(TypedDict, total=False):
+    """What `open_model` can be given."""
+
+    environ: Mapping[str, str]
+    transport: ModelTransport
+    retries: Retries
+
+
+def open_backend(spec: str, **options: Unpack[ModelOptions]) -> Backend:
+    """The backend of `openai:MODEL`, `anthropic:MODEL` or `claude:MODEL`. Raises ModelError.
+
+    The options are those of `open_model`; Claude Code has a way of its own to its model.
+    """
     backend, _, model = spec.partition(":")
     if backend != CLAUDE:
-        return ModelLoop(open_model(spec))
+        return ModelLoop(open_model(spec, **options))
     from .backends.claude import ClaudeBackend  # 0.6 s of CPU, most of it pydantic models of the SDK
 
     return ClaudeBackend(model)
@@ -56,7 +69,7 @@ class ModelLoop:
         empty = cut = 0
         while True:
             turn = session.begin_turn()
-            with session.spans.open("turn", f"turn {turn}", {"toolyard.turn": turn}):
+            with session.spans.open("turn", str(turn), {"toolyard.turn": turn}):
                 reply = await self._respond(session, window, fixed)
                 uses = [part for part in reply.message.parts if isinstance(part, ToolUsePart)]
                 cut = cut + 1 if reply.stop == "max_tokens" else 0
@@ -109,7 +122,7 @@ class ModelLoop:
         )
         attributes = {"gen_ai.request.model": model.name, "gen_ai.provider.name": model.provider}
         started = time.monotonic()
-        with session.spans.open("chat", f"chat {model.name}", attributes) as span:
+        with session.spans.open("chat", model.name, attributes) as span:
             try:
                 reply = await model.respond(request, session.show_text)
             except ModelError as error:

@@ -189,6 +189,7 @@ class AgentRunner:
         record.add(spent)
         try:
             _close_tree(node, ending)
+            node.status, node.reason = ending.kind, ending.reason  # also if time cut it off
             record.status, record.answer = ending.kind, ending.text
             record.reason, record.hint = ending.reason, ending.hint
             record.files = self.folder.list_files()
@@ -222,12 +223,13 @@ class AgentRunner:
         above = "" if parent is None else parent.node.id
         known = {
             "gen_ai.agent.name": node.name,
+            "gen_ai.provider.name": _split_model(node.model)[0],
             "gen_ai.request.model": _split_model(node.model)[1],
             "toolyard.task": task,
             **attributes,
         }
         ending = AgentEnding("interrupted", reason="it was stopped")
-        with self._spans.open("invoke_agent", f"invoke_agent {node.name}", known) as span:
+        with self._spans.open("invoke_agent", node.name, known) as span:
             if parent is None:
                 self.folder.record.trace = self._spans.trace_id
             self._emit(AgentStarted(node.id, node.name, above, node.model, task))
@@ -347,7 +349,7 @@ class AgentRunner:
         self._emit(ToolBegan(agent.node.id, use.id, shown, detail))
         started = time.monotonic()
         attributes = {"gen_ai.tool.name": shown, "gen_ai.tool.call.id": use.id}
-        with self._spans.open("execute_tool", f"execute_tool {shown}", attributes) as span:
+        with self._spans.open("execute_tool", shown, attributes) as span:
             span.set("gen_ai.tool.call.arguments", msgspec.json.encode(use.arguments).decode())
             answer = self._checked(agent, use, await self._answer(agent, use))
             span.set("toolyard.response.size", answer.chars)

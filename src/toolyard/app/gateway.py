@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from .._version import __version__
+from ..artifacts.store import new_id
 from ..bridge import ParkedCalls
 from ..catalogue.catalogue import Catalogue
 from ..catalogue.items import UpstreamItem
@@ -25,7 +26,7 @@ from ..results.shaper import ResultShaper
 from ..search.feedback import ResultSizes
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
-from ..telemetry.redaction import known_secrets
+from ..telemetry.redaction import configured_secrets
 from ..telemetry.serving import RequestTracing
 from ..upstream.accounts import Accounts
 from ..upstream.handshake import INSTANCE
@@ -85,11 +86,12 @@ class Gateway:
         self._http = PooledHttpClient()
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         folder = state_folder(config)
-        secrets = known_secrets(config)
+        secrets = configured_secrets(config)
         self._traces = tracing.start(config.telemetry, folder, secrets)
         content = tracing.content_policy(config.telemetry, secrets)
         self._store = CatalogueStore(folder if tap is None else None)
-        self.storage = GatewayStorage(config, folder, self.sealer)
+        make_id = new_id if tap is None else tap.new_id
+        self.storage = GatewayStorage(config, folder, self.sealer, make_id=make_id)
         self.connections = GatewayConnections(config, self.storage.vault)
         self.callers = GatewayCallers(
             config,

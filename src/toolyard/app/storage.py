@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..artifacts.factory import open_store
-from ..artifacts.store import ArtifactStoreError, ResultLinks
+from ..artifacts.store import ArtifactStoreError, NewId, ResultLinks, new_id
 from ..config import Config
 from ..config.files import config_identity
 from ..sessions.leases import Leases
@@ -48,6 +48,7 @@ class GatewayStorage:
         sealer: Sealer,
         probe_timeout: float = PROBE_TIMEOUT,
         probe_max_age: float = PROBE_MAX_AGE,
+        make_id: NewId = new_id,
     ) -> None:
         self._folder = folder
         self.state = open_state(config.state.url, folder)
@@ -55,7 +56,7 @@ class GatewayStorage:
         self.profiles = ProfileStore(self.state, cipher_for(config.state.key, config.state.url, folder))
         self.vault = open_vault(config, folder, self.state)
         self.links = ResultLinks(sealer, config.store.public_url or config.gateway.public_url)
-        self.store = open_store(config.store, folder, self.links)
+        self.store = open_store(config.store, folder, self.links, make_id)
         self.ledger = UsageLedger(folder, config_identity(config))
         self._stores_results = config.results.shape
         """Without shaping there is nothing to store and nothing to count."""

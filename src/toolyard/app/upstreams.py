@@ -56,6 +56,10 @@ class UpstreamTap(Protocol):
         """The upstream that the gateway uses instead; nothing has been sent to `upstream` yet."""
         ...
 
+    def new_id(self, tool: str) -> str:
+        """The id of a stored result of a tool, the same in a recording and in its replay."""
+        ...
+
 
 class SharedParts(NamedTuple):
     """What the servers of one gateway share."""

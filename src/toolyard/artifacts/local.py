@@ -23,6 +23,7 @@ from .store import (
     ArtifactStoreError,
     ArtifactStoreFullError,
     ArtifactStoreUnreachableError,
+    NewId,
     ResultLinks,
     StoredArtifact,
     folder_of,
@@ -46,8 +47,11 @@ COUNT_SECONDS = 5.0
 class LocalArtifactStore:
     type = "local"
 
-    def __init__(self, folder: Path, ttl: float, quota: int, links: ResultLinks) -> None:
+    def __init__(
+        self, folder: Path, ttl: float, quota: int, links: ResultLinks, new_id: NewId = new_id
+    ) -> None:
         self._folder = folder
+        self._new_id = new_id
         self._ttl = ttl
         self._links = links
         self._quotas = Quotas(quota, self._usage, COUNT_SECONDS)
@@ -60,7 +64,7 @@ class LocalArtifactStore:
 
     async def begin(self, tenant: str, tool: str, content_type: str) -> LocalWriter:
         reservation = await self._quotas.reserve(tenant)
-        id = new_id()
+        id = self._new_id(tool)
         created = now()
         artifact = Artifact(id, tenant, 0, content_type, tool, created, created + self._ttl)
         writer = LocalWriter(artifact, self._folder / key_of(tenant, id), reservation, self._done)

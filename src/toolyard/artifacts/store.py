@@ -12,6 +12,7 @@ import hashlib
 import re
 import time
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -122,7 +123,11 @@ _KEY = re.compile(r"[a-z0-9_-]+/mcp/([0-9a-f]{32})\.json")
 MAX_READABLE = 32
 
 
-def new_id() -> str:
+NewId = Callable[[str], str]
+"""Makes the id of a result of a tool."""
+
+
+def new_id(tool: str = "") -> str:
     return uuid.uuid4().hex
 
 

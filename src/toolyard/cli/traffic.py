@@ -8,15 +8,17 @@ import os
 import signal
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from .ui.messages import CommandError
+from .ui.messages import CommandError, warn
 
 if TYPE_CHECKING:
-    from ..agents.backends.base import ModelTransport
+    from ..agents.loop import ModelOptions
+    from ..agents.session import Backend
     from ..app.upstreams import UpstreamTap
     from ..config import Config
     from ..recordings.recorder import TrafficRecorder
@@ -45,13 +47,33 @@ class Traffic(Protocol):
 
     def config(self, file: Path, config: "Config") -> "Config": ...
 
-    def model(self, transport: "ModelTransport") -> "ModelTransport": ...
+    def model_options(self) -> "ModelOptions":
+        """How our models are reached."""
+        ...
+
+    @property
+    def today(self) -> date:
+        """The date that agents are told."""
+        ...
 
 
 def current() -> Traffic | None:
     """What `record` or `replay` put around this command."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(_KEY)
+
+
+def open_backend(spec: str) -> "Backend":
+    """The backend of a model, as `record` or `replay` want it. Raises ModelError."""
+    from ..agents.loop import CLAUDE
+    from ..agents.loop import open_backend as open_directly
+
+    tapped = current()
+    if tapped is None:
+        return open_directly(spec)
+    if spec.partition(":")[0] == CLAUDE:
+        warn("Claude Code speaks with its model by itself: only the servers are recorded and replayed")
+    return open_directly(spec, **tapped.model_options())
 
 
 class RecordedTraffic:
@@ -87,10 +109,16 @@ class RecordedTraffic:
         return _write_config(self._folder, tables)
 
     def config(self, file: Path, config: "Config") -> "Config":
-        return config
+        return _unlearned(config)
 
-    def model(self, transport: "ModelTransport") -> "ModelTransport":
-        return self._recorder.model(transport)
+    def model_options(self) -> "ModelOptions":
+        from ..agents.backends.transport import PooledModelTransport
+
+        return {"transport": self._recorder.model(PooledModelTransport(os.environ))}
+
+    @property
+    def today(self) -> date:
+        return self._recorder.today
 
 
 class ReplayedTraffic:
@@ -124,16 +152,48 @@ class ReplayedTraffic:
         from msgspec.structs import replace
 
         if file != self._own:
-            return self._replay.recording.config(config)
+            found = _unlearned(self._replay.recording.config(config))
+            if config.auth.knows_callers:  # their keys are in the state folder
+                return found
+            state = str(self._folder / "state")
+            return replace(found, gateway=replace(found.gateway, state_dir=state))
         recorded = self._replay.recording.config()
         gateway = replace(recorded.gateway, state_dir=config.gateway.state_dir)
         return replace(recorded, gateway=gateway, files=config.files)
 
-    def model(self, transport: "ModelTransport") -> "ModelTransport":
-        return self._replay.model(transport)
+    def model_options(self) -> "ModelOptions":
+        from ..agents.backends import Retries
+        from ..recordings.replayer import ReplayTransport
+
+        # Nobody checks the keys, and what failed for a while then need not be waited for. What is sent may
+        # depend on whose API it is.
+        environ = dict.fromkeys(_KEYS, "replayed") | dict(os.environ)
+        for url in self._replay.recording.model_urls():
+            for ending, variable in _ENDPOINTS.items():
+                if url.endswith(ending):
+                    environ[variable] = url.removesuffix(ending)
+        retries = Retries() if self._replay.pace else Retries(wait=_at_once)
+        return {"transport": ReplayTransport(self._replay), "environ": environ, "retries": retries}
+
+    @property
+    def today(self) -> date:
+        return self._replay.recording.today
 
 
 CONFIG_NAME = "toolyard.toml"
+_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+_ENDPOINTS = {"/chat/completions": "OPENAI_BASE_URL", "/v1/messages": "ANTHROPIC_BASE_URL"}
+
+
+async def _at_once(seconds: float) -> None:
+    """Wait no time."""
+
+
+def _unlearned(config: "Config") -> "Config":
+    """Without what a search has learnt from earlier calls: a replay could not know it."""
+    from msgspec.structs import replace
+
+    return replace(config, search=replace(config.search, learn=False))
 
 
 def _target_entry(target: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -422,7 +422,7 @@ class Server:
         from ..telemetry.tracing import server_tracing
 
         tracer = server_tracing(self.name)
-        return self.service if tracer is None else TracedService(self.service, tracer)
+        return self.service if tracer is None else TracedService(self.service, tracer, self.name)
 
     def on_close(self, function: Callable[[], Awaitable[None]]) -> None:
         """Await this when the server closes; functions run in reverse order."""

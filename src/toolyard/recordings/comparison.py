@@ -13,12 +13,13 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct
 
+from ..agents.messages import ToolResultPart, ToolUsePart
+from ..agents.runs import RECORD, TRANSCRIPT, RunRecord, TranscriptLine
 from .format import RecordingError, ResponseLine
-from .matching import comparable, differences, key_of, likeness, shown
+from .matching import comparable, differences, key_of, likeness, shown, steady
 from .recording import Recording, model_replies, pairs
 
 DifferenceKind = Literal["only_a", "only_b", "arguments", "result", "order", "definition", "answer"]
-TRANSCRIPT, RECORD = "transcript.jsonl", "run.json"
 MAX_SENTENCES = 3
 MAX_ALIGNED = 4000
 """Beyond it, very frequent calls are not used to find what belongs together: that would take minutes."""
@@ -267,55 +268,21 @@ def _digest(value: Any) -> bytes:
     return blake2b(msgspec.json.encode(value, order="sorted"), digest_size=16).digest()
 
 
-class _Usage(Struct, frozen=True):
-    input: int = 0
-    output: int = 0
-
-
-class _RunRecord(Struct, frozen=True):
-    turns: int = 0
-    usage: _Usage = _Usage()
-    cost: float | None = None
-    seconds: float = 0.0
-    answer: str = ""
-
-
-class _Part(Struct, frozen=True):
-    type: str = ""
-    id: str = ""
-    name: str = ""
-    arguments: Any = None
-    text: str = ""
-    parts: tuple[Any, ...] = ()
-    is_error: bool = False
-
-
-class _Message(Struct, frozen=True):
-    parts: tuple[_Part, ...] = ()
-
-
-class _TranscriptLine(Struct, frozen=True):
-    time: float = 0.0
-    name: str = ""
-    message: _Message | None = None
-    result: _Part | None = None
-
-
 def _read_transcript(path: Path) -> ComparedRun:
     """Of an agent's run: its calls of tools with what came back, and the figures of `run.json`."""
-    uses: list[tuple[str, _Part, float]] = []
-    results: dict[str, tuple[_Part, float]] = {}
+    uses: list[tuple[str, ToolUsePart, float]] = []
+    results: dict[str, tuple[ToolResultPart, float]] = {}
     for line in _transcript_lines(path):
         if line.result is not None:
             results[line.result.id] = line.result, line.time
         elif line.message is not None:
-            uses += [(line.name, part, line.time) for part in line.message.parts if part.type == "tool_use"]
-    try:
-        record = msgspec.json.decode((path.parent / RECORD).read_bytes(), type=_RunRecord)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        record = None
+            uses += [
+                (line.name, part, line.time) for part in line.message.parts if isinstance(part, ToolUsePart)
+            ]
     calls = tuple(_transcript_call(number, *use, results) for number, use in enumerate(uses, 1))
-    if record is None:
+    try:
+        record = msgspec.json.decode((path.parent / RECORD).read_bytes(), type=RunRecord)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return ComparedRun(str(path.parent), calls, {})
     return ComparedRun(
         str(path.parent),
@@ -331,10 +298,13 @@ def _read_transcript(path: Path) -> ComparedRun:
 
 
 def _transcript_call(
-    number: int, agent: str, use: _Part, at: float, results: dict[str, tuple[_Part, float]]
+    number: int, agent: str, use: ToolUsePart, at: float, results: dict[str, tuple[ToolResultPart, float]]
 ) -> ComparedCall:
     result, ended = results.get(use.id, (None, None))
-    value: Any = "(not answered)" if result is None else comparable(list(result.parts))
+    value: Any = "(not answered)"
+    if result is not None:
+        # When a stored result expires is another moment in every run.
+        value = steady(comparable(list(msgspec.to_builtins(result.parts))))
     arguments = comparable(use.arguments)
     title = f"{agent} {use.name}"
     return ComparedCall(
@@ -350,8 +320,8 @@ def _transcript_call(
     )
 
 
-def _transcript_lines(path: Path) -> Iterator[_TranscriptLine]:
-    decode = msgspec.json.Decoder(_TranscriptLine).decode
+def _transcript_lines(path: Path) -> Iterator[TranscriptLine]:
+    decode = msgspec.json.Decoder(TranscriptLine).decode
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):

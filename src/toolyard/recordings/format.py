@@ -13,6 +13,7 @@ RecordingError            the file cannot be used; `hint` says what to do
 
 import errno
 import os
+import secrets
 import tempfile
 import threading
 import time
@@ -77,6 +78,8 @@ class HeaderLine(_Line, frozen=True, tag="recording"):
     at: str = ""
     """When it began, as ISO 8601 in UTC."""
     command: tuple[str, ...] = ()
+    salt: str = ""
+    """Another one in each recording; the ids of results are made of it."""
 
 
 class _Event(_Line, frozen=True):
@@ -87,8 +90,9 @@ class _Event(_Line, frozen=True):
 
 
 class GatewayLine(_Event, frozen=True, tag="gateway"):
-    """A gateway was built; its settings that decide what a client sees, by table."""
+    """A gateway was built: its servers in order, and its settings that decide what a client sees."""
 
+    servers: tuple[str, ...] = ()
     settings: dict[str, dict[str, Any]] = {}
 
 
@@ -237,12 +241,15 @@ class RecordingWriter:
         self.count = 0
         self.fault: WriteError | None = None
         self.on_fault: Callable[[WriteError], None] | None = None
+        began = datetime.now(UTC)
+        self.salt = secrets.token_hex(8)
+        self.today = began.date()
         self._began = time.monotonic()
         self._lock = threading.Lock()
         self._digest = blake2b(digest_size=_DIGEST_SIZE)
         self._size = 0
         self._fd = _open_new(path, overwrite)
-        self._write(replace(header, format=FORMAT, toolyard=__version__, at=_now()))
+        self._write(replace(header, format=FORMAT, toolyard=__version__, at=_iso(began), salt=self.salt))
         if self.fault is not None:
             fault, self.fault = self.fault, None
             self.close()
@@ -292,8 +299,8 @@ class RecordingWriter:
         self._digest.update(data)
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+def _iso(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _open_new(path: Path, overwrite: bool) -> int:

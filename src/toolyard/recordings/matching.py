@@ -37,6 +37,34 @@ def comparable(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+_SESSION = re.compile(r"\blocal-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+_TIME = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
+
+
+def steady(value: Any) -> Any:
+    """A decoded value in which all moments are the same, and all ids of local sessions.
+
+    A gateway tells models of both, such as when a result expires; they are others in every run.
+    """
+    if isinstance(value, dict):
+        return {key: steady(item) for key, item in cast(dict[str, Any], value).items()}
+    if isinstance(value, list):
+        return [steady(item) for item in cast(list[Any], value)]
+    return _SESSION.sub("<session>", _TIME.sub("<time>", value)) if isinstance(value, str) else value
+
+
+class ResultIds:
+    """Makes the ids of stored results: the nth of a tool is the same in a recording and in its replay."""
+
+    def __init__(self, salt: str) -> None:
+        self._salt = salt
+        self._counts: dict[str, int] = {}
+
+    def __call__(self, tool: str) -> str:
+        number = self._counts[tool] = self._counts.get(tool, 0) + 1
+        return blake2b(f"{self._salt}/{number}/{tool}".encode(), digest_size=16).hexdigest()
+
+
 def key_of(*parts: Any) -> bytes:
     """A digest; equal for equal parts."""
     return blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=16).digest()

@@ -38,6 +38,7 @@ from .format import (
     ResponseLine,
     ServerLine,
 )
+from .matching import ResultIds
 from .secrets import SecretRemover, secrets_of_config, secrets_of_process, secrets_of_server
 
 MAX_RESULT = 64 * 2**20
@@ -75,6 +76,8 @@ class TrafficRecorder:
         self._writer = writer
         self.secrets = secrets or SecretRemover(secrets_of_process())
         self._states: dict[str, str] = {}
+        self.today = writer.today
+        self._ids = ResultIds(writer.salt)
 
     # What the gateway is given
 
@@ -83,12 +86,17 @@ class TrafficRecorder:
         self.secrets.add(*secrets_of_config(config))
         settings = {table: _changed(getattr(config, table), names) for table, names in SHOWN_SETTINGS.items()}
         cleaned = self.secrets.json(settings, definitions=True)
-        self._writer.add(lambda seq, t: GatewayLine(seq=seq, t=t, settings=cleaned))
+        servers = tuple(server.name for server in config.servers)
+        self._writer.add(lambda seq, t: GatewayLine(seq=seq, t=t, servers=servers, settings=cleaned))
 
     def wrap(self, config: ServerConfig, upstream: Upstream) -> Upstream:
         """The upstream, with its traffic recorded."""
         self.secrets.add(*secrets_of_server(config))
         return RecordingUpstream(config, upstream, self)
+
+    def new_id(self, tool: str) -> str:
+        """The id of a stored result."""
+        return self._ids(tool)
 
     def model(self, transport: ModelTransport) -> "RecordingTransport":
         return RecordingTransport(transport, self)

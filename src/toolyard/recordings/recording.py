@@ -4,8 +4,10 @@ What the lines say is read again when it is asked for, so that a long recording 
 """
 
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -26,7 +28,7 @@ from .format import (
     ResponseLine,
     ServerLine,
 )
-from .matching import ComparableParams, comparable, key_of
+from .matching import ComparableParams, comparable, key_of, steady
 from .recorder import SHOWN_SETTINGS
 
 LISTEN = "subscriptions/listen"
@@ -122,6 +124,14 @@ class Recording:
     def cut(self) -> str:
         return self.file.cut
 
+    @property
+    def today(self) -> date:
+        """The day on which it was recorded, in UTC; today if its header does not say."""
+        try:
+            return datetime.fromisoformat(self.file.header.at).date()
+        except ValueError:
+            return datetime.now(UTC).date()
+
     def close(self) -> None:
         self.file.close()
 
@@ -167,8 +177,10 @@ class Recording:
                     self.servers[event.server] = event
             elif isinstance(event, GatewayLine):
                 self.settings = self.settings or event.settings
+                for name in event.servers:
+                    self.servers.setdefault(name, None)
             elif isinstance(event, ModelRequestLine):
-                key = key_of(event.url, comparable(model_body(event)))
+                key = key_of(endpoint_of(event.url), model_body(event))
                 self.model_calls[event.seq] = RecordedModelCall(place, event.url, key, None, [])
             elif (model_call := self.model_calls.get(event.of)) is not None:
                 if isinstance(event, ModelHeadLine):
@@ -193,8 +205,12 @@ class Recording:
     def event(self, place: LinePlace) -> EventLine:
         return self.file.read(place.offset, place.length)
 
-    def model_request(self, call: RecordedModelCall) -> ModelRequestLine:
-        return self.file.at(call.place.offset, call.place.length, ModelRequestLine)
+    def model_urls(self) -> Iterator[str]:
+        """Where models were asked."""
+        return iter(dict.fromkeys(call.url for call in self.model_calls.values()))
+
+    def model_body(self, call: RecordedModelCall) -> Any:
+        return model_body(self.file.at(call.place.offset, call.place.length, ModelRequestLine))
 
     # As a configuration
 
@@ -230,8 +246,14 @@ class Recording:
             raise DamagedRecordingError(f"{str(self.path)!r}: [{table}] of its gateway: {error}") from None
 
 
+def endpoint_of(url: str) -> str:
+    """The last part of the path: the same API may be elsewhere when it is replayed."""
+    return urlsplit(url).path.rpartition("/")[2]
+
+
 def model_body(event: ModelRequestLine) -> Any:
-    return event.text if event.body is UNSET else msgspec.json.decode(event.body)
+    """In the form in which equal ones are equal."""
+    return event.text if event.body is UNSET else steady(comparable(msgspec.json.decode(event.body)))
 
 
 def pairs(recording: Recording) -> Iterator[tuple[RecordedCall, ResponseLine | None]]:

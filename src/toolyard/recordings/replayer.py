@@ -35,8 +35,19 @@ from .format import (
     QuestionLine,
     RecordedError,
 )
-from .matching import ComparableParams, comparable, differences, fits, key_of, likeness, listed, shown
-from .recording import LISTEN, RecordedCall, RecordedModelCall, Recording, model_body, title_of
+from .matching import (
+    ComparableParams,
+    ResultIds,
+    comparable,
+    differences,
+    fits,
+    key_of,
+    likeness,
+    listed,
+    shown,
+    steady,
+)
+from .recording import LISTEN, RecordedCall, RecordedModelCall, Recording, endpoint_of, title_of
 from .secrets import SecretRemover
 
 LISTS = frozenset(kind.method for kind in KINDS)
@@ -75,6 +86,7 @@ class Replay:
         self.lenient = lenient
         self.pace = pace
         self.calls: list[ReplayedCall] = []
+        self._ids = ResultIds(recording.file.header.salt)
         self._secrets = SecretRemover()
         self._by_key: dict[bytes, list[RecordedCall]] = {}
         self._alike: dict[tuple[str, str, str | None], list[RecordedCall]] = {}
@@ -107,6 +119,10 @@ class Replay:
 
     def wrap(self, config: ServerConfig, upstream: Upstream) -> Upstream:
         return ReplayUpstream(config.name, self)
+
+    def new_id(self, tool: str) -> str:
+        """The id that a result of this tool had when it was recorded."""
+        return self._ids(tool)
 
     def find(self, server: str, method: str, name: str | None, params: Params) -> RecordedCall:
         """The recorded call that answers this one; McpError if there is none."""
@@ -162,24 +178,16 @@ class Replay:
 
     # In the place of a model
 
-    def model(self, transport: Any) -> "ReplayTransport":
-        return ReplayTransport(self)
-
     def find_model(self, request: ModelHttpRequest) -> RecordedModelCall:
         try:
-            body = comparable(self._secrets.json(msgspec.json.decode(request.body)))
+            body = steady(comparable(self._secrets.json(msgspec.json.decode(request.body))))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             body = request.body.decode(errors="replace")
-        url = self._secrets.text(request.url)
         kind: MatchKind = "exact"
-        found = _next(self._models.get(key_of(url, body), ()))
+        found = _next(self._models.get(key_of(endpoint_of(request.url), body), ()))
         recorded = list(self.recording.model_calls.values())
         if found is None:
-            fitting = [
-                call
-                for call in recorded
-                if fits(comparable(model_body(self.recording.model_request(call))), body)
-            ]
+            fitting = [call for call in recorded if fits(self.recording.model_body(call), body)]
             found = _next(fitting)
         if found is None and self.lenient:
             # In the order of the recording: a conversation grows, so likeness alone would prefer its end.
@@ -198,7 +206,7 @@ class Replay:
         what = "a request to the model was not recorded"
         if not recorded:
             return f"{what}; none was"
-        bodies = [(call, comparable(model_body(self.recording.model_request(call)))) for call in recorded]
+        bodies = [(call, self.recording.model_body(call)) for call in recorded]
         nearest, params = max(bodies, key=lambda item: (likeness(item[1], body), -item[0].served))
         return f"{what}; the nearest is event {nearest.place.seq}: {listed(differences(params, body))}"
 

@@ -37,26 +37,36 @@ _SECRET_VARIABLE = re.compile(
 )
 _SECRET_OPTION = re.compile(r"--?(?:key|token|password|secret|api-key)", re.I)
 
-# Each has one group: the secret itself.
+_NAME_WORDS = ("auth", "key", "token", "secret", "pass", "credential", "cookie", "pwd", "dsn")
+"""Without any of these, no telling name is in a text: looking for them is a hundred times faster."""
+
+# Words without one of which the rule fits nothing, and a rule with one group: the secret itself.
 _CERTAIN = (
     # Bearer abc, and Basic if what follows looks encoded: "Basic tools" are no secret
-    re.compile(r"\b(?:bearer)\s+([\w.~+/=:-]{8,})", re.I),
-    re.compile(r"\b[Bb]asic\s+(?=[a-z+/]*[A-Z0-9=])([\w+/]{8,}={0,2})"),
+    (("bearer",), re.compile(r"\b(?:bearer)\s+([\w.~+/=:-]{8,})", re.I)),
+    (("basic",), re.compile(r"\b[Bb]asic\s+(?=[a-z+/]*[A-Z0-9=])([\w+/]{8,}={0,2})")),
     # eyJhbGciOi….eyJzdWIi….signature: a JWT
-    re.compile(r"\b(eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"),
-    re.compile(
-        r"(-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[\s\S]{0,20000}?"
-        r"(?:-----END [A-Z ]{0,20}PRIVATE KEY-----|\Z))"
+    (("eyj",), re.compile(r"\b(eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)")),
+    (
+        ("private key",),
+        re.compile(
+            r"(-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[\s\S]{0,20000}?"
+            r"(?:-----END [A-Z ]{0,20}PRIVATE KEY-----|\Z))"
+        ),
     ),
     # Keys that their issuers mark: OpenAI and Anthropic, GitHub, GitLab, Slack, AWS, Google, and so on
-    re.compile(
-        r"(?<![\w-])((?:sk|rk|pk)[-_](?:[a-z]{2,8}[-_]){0,3}[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}"
-        r"|gl[a-z]{2,4}-[\w-]{16,}|xox[a-z]-[\w-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30,}|ya29\.[\w-]{16,}"
-        r"|hf_\w{20,}|npm_\w{20,}|pypi-[\w-]{20,}|SG\.[\w-]{16,}\.[\w-]{16,}|dop_v1_\w{20,}|shp\w{2}_\w{16,}"
-        r"|lin_api_\w{16,}|ntn_\w{16,}|r8_\w{16,}|gsk_\w{16,}|ak_[\w-]{16,}|tyg_[\w-]{8,}|ty_[0-9a-z]{12}_\w+)"
+    (
+        ("_", "-", "akia", "asia", "aiza", "ya29.", "sg."),
+        re.compile(
+            r"(?<![\w-])((?:sk|rk|pk)[-_](?:[a-z]{2,8}[-_]){0,3}[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}"
+            r"|gl[a-z]{2,4}-[\w-]{16,}|xox[a-z]-[\w-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30,}"
+            r"|ya29\.[\w-]{16,}|hf_\w{20,}|npm_\w{20,}|pypi-[\w-]{20,}|SG\.[\w-]{16,}\.[\w-]{16,}|dop_v1_\w{20,}"
+            r"|shp\w{2}_\w{16,}|lin_api_\w{16,}|ntn_\w{16,}|r8_\w{16,}|gsk_\w{16,}|ak_[\w-]{16,}|tyg_[\w-]{8,}"
+            r"|ty_[0-9a-z]{12}_\w+)"
+        ),
     ),
     # https://user:password@host
-    re.compile(r"(?<=://)([^/?#@\s\"'<>]{1,500})(?=@)"),
+    (("://",), re.compile(r"(?<=://)([^/?#@\s\"'<>]{1,500})(?=@)")),
 )
 _LIKELY = (
     # ('x-api-key', 'abc'), {"password": "abc"}, also inside a text: a quoted name, then a quoted value
@@ -95,9 +105,11 @@ class SecretRemover:
             return text
         if (pattern := self._compiled()) is not None:
             text = pattern.sub(lambda found: self._placeholder(self._forms[found[0]]), text)
-        for rule in _CERTAIN:
-            text = self._apply(rule, text)
-        if not definitions:
+        folded = text.lower()
+        for words, rule in _CERTAIN:
+            if any(word in folded for word in words):
+                text = self._apply(rule, text)
+        if not definitions and any(word in folded for word in _NAME_WORDS):
             for rule in _LIKELY:
                 text = self._apply(rule, text)
         return text

@@ -6,7 +6,6 @@ github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/mcp.md.
 
 import hashlib
 import re
-from collections.abc import Hashable
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -52,25 +51,6 @@ def span_name(request: ObservedRequest) -> str:
     return f"{request.method} {request.name[:_MAX_NAME]}"
 
 
-def shared_key(request: ObservedRequest, kind: SpanKind) -> Hashable:
-    """Requests with equal keys have equal names and equal `shared_attributes`."""
-    caller = request.caller
-    return (
-        kind,
-        request.method,
-        request.name,
-        request.server,
-        request.transport,
-        request.address,
-        request.port,
-        request.upstream_version,
-        request.session_id,
-        caller.identity,
-        caller.client,
-        caller.version,
-    )
-
-
 def shared_attributes(request: ObservedRequest, kind: SpanKind) -> Attributes:
     """What a request has in common with others of its caller for the same target."""
     caller = request.caller
@@ -99,27 +79,45 @@ def shared_attributes(request: ObservedRequest, kind: SpanKind) -> Attributes:
     return known
 
 
-def own_attributes(request: ObservedRequest) -> Attributes:
-    """What only this request has, when it has ended."""
-    own: Attributes = {"toolyard.request.size": request.request_bytes}
-    if request.request_id:
-        own["toolyard.request.id"] = request.request_id
-    if request.rpc_id is not None:
-        own["jsonrpc.request.id"] = str(request.rpc_id)
-    if request.response_bytes is not None:
-        own["toolyard.response.size"] = request.response_bytes
+OWN_KEYS = ("toolyard.request.size", "toolyard.response.size", "toolyard.request.id", "jsonrpc.request.id")
+OwnValues = tuple[AttributeValue | None, ...]
+
+
+def own_values(request: ObservedRequest) -> OwnValues:
+    """The values of `OWN_KEYS`: what only this request has, when it has ended."""
+    id = request.rpc_id
+    return (
+        request.request_bytes,
+        request.response_bytes,
+        request.request_id or None,
+        id if id is None or isinstance(id, str) else str(id),
+    )
+
+
+def rare_attributes(request: ObservedRequest) -> Attributes | None:
+    """What only this request has, and most others have not."""
+    called = request.called
+    if not (called or request.resends or request.stored_as or request.arguments or request.result):
+        return None
+    rare: Attributes = {}
     if request.resends:
-        own["toolyard.retries"] = request.resends
+        rare["toolyard.retries"] = request.resends
     if request.stored_as:
-        own["toolyard.result.stored"] = True
-        own["toolyard.result.id"] = request.stored_as
-    if request.called and request.called != [request.name]:
-        own["toolyard.tools.called"] = list(dict.fromkeys(request.called))
+        rare["toolyard.result.stored"] = True
+        rare["toolyard.result.id"] = request.stored_as
+    if called:
+        rare["toolyard.tools.called"] = list(called)
     if request.arguments:
-        own[ARGUMENTS] = request.arguments
+        rare[ARGUMENTS] = request.arguments
     if request.result:
-        own[RESULT] = request.result
-    return own
+        rare[RESULT] = request.result
+    return rare
+
+
+def own_attributes(request: ObservedRequest) -> Attributes:
+    """All that only this request has."""
+    pairs = zip(OWN_KEYS, own_values(request), strict=True)
+    return {**{key: value for key, value in pairs if value is not None}, **(rare_attributes(request) or {})}
 
 
 def failure_of(request: ObservedRequest, kind: SpanKind) -> tuple[str, Attributes, SpanFailure | None]:
@@ -137,6 +135,9 @@ def failure_of(request: ObservedRequest, kind: SpanKind) -> tuple[str, Attribute
     if ended == "error":
         return ended, {}, SpanFailure(type(error).__qualname__)
     return ended, {}, None
+
+
+EXCHANGE_KEYS = ("http.request.body.size", "http.response.body.size", "http.request.resend_count")
 
 
 def exchange_attributes(method: str, url: str) -> Attributes:

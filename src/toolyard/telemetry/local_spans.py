@@ -1,44 +1,53 @@
 """Our own spans, for the local trace store: of requests, of HTTP exchanges, and of agents' runs.
 
-Light, because they are on for every run: OpenTelemetry's SDK takes 170 ms to import and 30 µs a span. What
-describes a span is put together by the thread that writes it.
+Light, because they are on for every run: OpenTelemetry's SDK takes 170 ms to import and several times as
+much for a call. What describes a span is put together by the thread that writes it.
 """
 
 import asyncio
 from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
-from contextvars import ContextVar, Token
-from time import perf_counter_ns, time_ns
+from contextvars import ContextVar
+from time import perf_counter_ns
 from types import TracebackType
+
+from msgspec import Raw, Struct
 
 from .content import ContentPolicy
 from .conventions import (
+    EXCHANGE_KEYS,
     MAX_TEXT,
+    OWN_KEYS,
     Attributes,
+    OwnValues,
     SpanFailure,
     SpanKind,
     answer_attributes,
     exchange_attributes,
     exchange_failure,
     failure_of,
-    own_attributes,
+    own_values,
+    rare_attributes,
     shared_attributes,
-    shared_key,
     span_name,
 )
-from .requests import ExchangeSpan, Meta, ObservedRequest, client_address
+from .requests import ExchangeSpan, Meta, ObservedRequest, client_address, current
 from .run_spans import Operation, RunSpan, SpanValue, run_span_name
 from .trace_context import (
+    TRACEPARENT,
+    TRACESTATE,
     TraceContext,
     context_in,
+    format_trace,
+    format_traceparent,
     new_span_id,
     new_trace_id,
     parse_traceparent,
-    with_context,
 )
 from .trace_file import PlainSpan, SharedPart, TraceStore
 
-_current: ContextVar[TraceContext | None] = ContextVar("toolyard_trace_context", default=None)
+_run: ContextVar[TraceContext | None] = ContextVar("toolyard_run_span", default=None)
+_TRACEPARENT = b'"00-%032x-%016x-%02x"'
 
 
 class LocalTracing:
@@ -54,15 +63,37 @@ class LocalTracing:
         return _RequestSpan(self._store, "client", request, meta)
 
     def exchange(self, method: str, url: str, request_bytes: int, resends: int) -> ExchangeSpan:
-        return _HttpSpan(self._store, _current.get(), method, url, request_bytes, resends)
+        around = current.get()
+        if around is None:
+            return _HttpSpan(self._store, 0, 0, False, method, url, request_bytes, resends, 0, 0)
+        return _HttpSpan(
+            self._store,
+            around.trace,
+            around.span,
+            around.is_sampled,
+            method,
+            url,
+            request_bytes,
+            resends,
+            new_span_id(),
+            perf_counter_ns(),
+        )
 
     async def close(self, limit: float = 5.0) -> None:
         await asyncio.to_thread(self._store.close, limit)
 
 
+def _ambient() -> TraceContext | None:
+    """The request or the run that is under way here."""
+    request = current.get()
+    if request is not None and request.trace:
+        return TraceContext(request.trace, request.span, request.is_sampled)
+    return _run.get()
+
+
 def _parent(kind: SpanKind, meta: Meta) -> TraceContext | None:
-    ambient = _current.get()
-    if kind == "client" and ambient is not None:
+    ambient = _ambient()
+    if ambient is not None and (kind == "client" or not meta):
         return ambient
     carried = context_in(meta) if meta else None
     if carried is None and ambient is None:
@@ -71,127 +102,110 @@ def _parent(kind: SpanKind, meta: Meta) -> TraceContext | None:
     return carried or ambient
 
 
-class _RequestSpan:
-    """`with` returns the `_meta` to send on, as `requests.OpenSpan`. Is the record of itself when it ends."""
+class _RequestSpan(Struct, gc=False, eq=False):
+    """`with` returns the `_meta` to send on, as `requests.OpenSpan`. Is the record of itself when it ends.
 
-    __slots__ = (
-        "_began",
-        "_kind",
-        "_meta",
-        "_more",
-        "_outcome",
-        "_request",
-        "_store",
-        "_token",
-        "duration",
-        "failure",
-        "id",
-        "parent",
-        "start",
-        "trace",
-    )
-    _token: Token[TraceContext | None]
+    Not known to the garbage collector, which would look at each: it refers to nothing that refers to it.
+    """
 
-    def __init__(self, store: TraceStore, kind: SpanKind, request: ObservedRequest, meta: Meta) -> None:
-        self._store = store
-        self._kind: SpanKind = kind
-        self._request = request
-        self._meta = meta
-        self.failure: SpanFailure | None = None
-        self._outcome = "ok"
-        self._more: Attributes | None = None
-        self.duration = -1
+    _store: TraceStore
+    _kind: SpanKind
+    _request: ObservedRequest
+    _meta: Meta
+    parent: int = 0
+    start: int = 0
+    duration: int = -1
+    failure: SpanFailure | None = None
+    _outcome: str = "ok"
+    _more: Attributes | None = None
 
     def __enter__(self) -> Meta:
-        parent, request = _parent(self._kind, self._meta), self._request
-        self.parent = "" if parent is None else parent.span
-        self.trace = new_trace_id() if parent is None else parent.trace
-        self.id = new_span_id()
-        context = TraceContext(self.trace, self.id, parent is None or parent.sampled)
-        request.trace_id, request.span_id = self.trace, self.id
-        self._token = _current.set(context)
-        self.start, self._began = time_ns(), perf_counter_ns()
+        request, meta, around = self._request, self._meta, current.get()
+        if around is not None and around.trace and self._kind == "client":  # as nearly always
+            request.trace, self.parent, request.is_sampled = around.trace, around.span, around.is_sampled
+        elif (parent := _parent(self._kind, meta)) is not None:
+            request.trace, self.parent, request.is_sampled = parent.trace, parent.id, parent.sampled
+        else:
+            request.trace = new_trace_id()
+        request.span = new_span_id()
+        self.start = perf_counter_ns()
         if self._kind == "server":
-            return self._meta  # what it forwards finds the context here and not in `_meta`
-        carried = context_in(self._meta) if "tracestate" in self._meta else None
-        keeps = carried is not None and carried.trace == self.trace
-        return with_context(self._meta, context, keeps_state=keeps)
+            return meta  # what it forwards finds its parent in `current` and not in `_meta`
+        told = {**meta, TRACEPARENT: Raw(_TRACEPARENT % (request.trace, request.span, request.is_sampled))}
+        if TRACESTATE in meta:
+            carried = context_in(meta)
+            if carried is None or carried.trace != request.trace:  # it belongs to another trace
+                del told[TRACESTATE]
+        return told
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        self.duration = perf_counter_ns() - self._began
+        self.duration = perf_counter_ns() - self.start
         request = self._request
-        context = _current.get()
-        _current.reset(self._token)
         if error is not None:
             request.error = error
         if request.error is not None or request.is_error_result:
             self._outcome, self._more, self.failure = failure_of(request, self._kind)
-        if context is not None and not context.sampled:
-            return
-        self._meta = {}
-        self._store.add(self)
+            request.error = None if self._kind == "server" else request.error
+        if request.is_sampled:
+            self._store.add(self)
+
+    @property
+    def trace(self) -> int:
+        return self._request.trace
+
+    @property
+    def id(self) -> int:
+        return self._request.span
 
     # The record, asked for by the thread that writes
 
     def shared_key(self) -> Hashable:
-        return self._outcome, shared_key(self._request, self._kind)
+        request = self._request
+        # What is not here depends on the server or the caller. Callers are shared, and compared as objects.
+        return (
+            self._kind,
+            self._outcome,
+            request.name,
+            request.method,
+            request.server,
+            request.upstream_version,
+            request.session_id,
+            request.caller,
+        )
 
     def shared(self) -> SharedPart:
         attributes = shared_attributes(self._request, self._kind)
         attributes["toolyard.outcome"] = self._outcome
-        return SharedPart(span_name(self._request), self._kind, attributes)
+        return SharedPart(span_name(self._request), self._kind, attributes, OWN_KEYS)
 
-    def own(self) -> Attributes:
-        own = own_attributes(self._request)
-        if self._more:
-            own.update(self._more)
-        return own
+    def values(self) -> OwnValues:
+        return own_values(self._request)
+
+    def more(self) -> Attributes | None:
+        rare = rare_attributes(self._request)
+        return {**rare, **self._more} if rare and self._more else rare or self._more
 
 
-class _HttpSpan:
+class _HttpSpan(Struct, gc=False, eq=False):
     """Implements `requests.ExchangeSpan`, and is the record of itself when it ends."""
 
-    __slots__ = (
-        "_began",
-        "_error",
-        "_is_open",
-        "_method",
-        "_resends",
-        "_reused",
-        "_sent",
-        "_size",
-        "_status",
-        "_store",
-        "_url",
-        "duration",
-        "failure",
-        "id",
-        "parent",
-        "start",
-        "trace",
-    )
-
-    def __init__(
-        self,
-        store: TraceStore,
-        parent: TraceContext | None,
-        method: str,
-        url: str,
-        request_bytes: int,
-        resends: int,
-    ) -> None:
-        self._store = store
-        self.trace, self.parent = ("", "") if parent is None else (parent.trace, parent.span)
-        self._is_open = parent is not None and parent.sampled
-        self.id = new_span_id()
-        self._method, self._url, self._sent, self._resends = method, url, request_bytes, resends
-        self._status, self._reused = 0, False
-        self._size: int | None = None
-        self.failure: SpanFailure | None = None
-        self.duration = -1
-        self.start, self._began = time_ns(), perf_counter_ns()
+    _store: TraceStore
+    trace: int
+    parent: int
+    _is_open: bool
+    _method: str
+    _url: str
+    _sent: int
+    _resends: int
+    id: int
+    start: int
+    duration: int = -1
+    failure: SpanFailure | None = None
+    _status: int = 0
+    _reused: bool = False
+    _size: int | None = None
 
     def answered(self, status: int, reused: bool) -> None:
         self._status, self._reused = status, reused
@@ -200,9 +214,10 @@ class _HttpSpan:
         if not self._is_open:
             return
         self._is_open = False
-        self.duration = perf_counter_ns() - self._began
+        self.duration = perf_counter_ns() - self.start
         self._size = size
-        self.failure = exchange_failure(self._status, error)
+        if error is not None or self._status >= 400:
+            self.failure = exchange_failure(self._status, error)
         self._store.add(self)
 
     def shared_key(self) -> Hashable:
@@ -212,15 +227,13 @@ class _HttpSpan:
         attributes = exchange_attributes(self._method, self._url)
         if self._status:
             attributes |= answer_attributes(self._status, self._reused)
-        return SharedPart(self._method, "client", attributes)
+        return SharedPart(self._method, "client", attributes, EXCHANGE_KEYS)
 
-    def own(self) -> Attributes:
-        own: Attributes = {"http.request.body.size": self._sent}
-        if self._size is not None:
-            own["http.response.body.size"] = self._size
-        if self._resends:
-            own["http.request.resend_count"] = self._resends
-        return own
+    def values(self) -> OwnValues:
+        return self._sent, self._size, self._resends or None
+
+    def more(self) -> Attributes | None:
+        return None
 
 
 class LocalRunSpans:
@@ -236,13 +249,13 @@ class LocalRunSpans:
         return _RunSpan(self._store, self._content, operation, name, attributes or {})
 
     def meta(self) -> dict[str, str]:
-        context = _current.get()
-        return {} if context is None else {"traceparent": context.traceparent}
+        context = _run.get()
+        return {} if context is None else {TRACEPARENT: format_traceparent(context)}
 
     @property
     def trace_id(self) -> str:
-        context = _current.get()
-        return "" if context is None else context.trace
+        context = _run.get()
+        return "" if context is None else format_trace(context.trace)
 
     async def close(self, limit: float = 5.0) -> None:
         await asyncio.to_thread(self._store.close, limit)
@@ -275,12 +288,12 @@ class _RunSpan:
         self._failure = SpanFailure(kind, text[:MAX_TEXT])
 
     def __enter__(self) -> "_RunSpan":
-        parent = _current.get()
+        parent = _run.get()
         trace = new_trace_id() if parent is None else parent.trace
         self._context = TraceContext(trace, new_span_id(), parent is None or parent.sampled)
-        self._parent = "" if parent is None else parent.span
-        self._token = _current.set(self._context)
-        self._start, self._began = time_ns(), perf_counter_ns()
+        self._parent = 0 if parent is None else parent.id
+        self._token = _run.set(self._context)
+        self._start = perf_counter_ns()
         # Written now and again at its end: a run that is killed still has its root.
         self._keep(-1)
         return self
@@ -288,8 +301,8 @@ class _RunSpan:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        duration = perf_counter_ns() - self._began
-        _current.reset(self._token)
+        duration = perf_counter_ns() - self._start
+        _run.reset(self._token)
         if error is not None and self._failure is None and isinstance(error, Exception):
             self._failure = SpanFailure(type(error).__qualname__)
         self._keep(duration)
@@ -298,7 +311,7 @@ class _RunSpan:
         if self._context.sampled:
             span = PlainSpan(
                 self._context.trace,
-                self._context.span,
+                self._context.id,
                 self._parent,
                 self._name,
                 self._kind,

@@ -109,7 +109,7 @@ def _pattern(secrets: Iterable[str]) -> "re.Pattern[str] | None":
     return re.compile("|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True)))
 
 
-def known_secrets(config: Config) -> list[str]:
+def configured_secrets(config: Config) -> list[str]:
     """The secrets that a configuration holds, filled in from variables or written there."""
     found = [config.state.key, *config.store.options.values()]
     found += [part for url in (config.state.url, config.audit.url, config.store.url) for part in _in_url(url)]

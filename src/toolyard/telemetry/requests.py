@@ -49,8 +49,12 @@ _CALLERS_FAULT = frozenset(
 )
 
 
-class ObservedRequest(Struct, kw_only=True):
-    """One request. The lower half is filled in while it runs."""
+class ObservedRequest(Struct, kw_only=True, gc=False):
+    """One request. The lower half is filled in while it runs.
+
+    Many wait to be written as spans, so the garbage collector does not look at them. Whoever sets `error`
+    takes it away at the end: its traceback refers to the request.
+    """
 
     method: str
     server: str
@@ -74,11 +78,17 @@ class ObservedRequest(Struct, kw_only=True):
     response_bytes: int | None = None
     is_error_result: bool = False
     error: BaseException | None = None
-    trace_id: str = ""
-    span_id: str = ""
-    """Set by the span if traces are on; log lines show both."""
-    called: list[str] | None = None
-    """For a request that the gateway serves: the full names of the tools that were called for it."""
+    trace: int = 0
+    span: int = 0
+    """The ids of its span; 0 if traces are off."""
+    is_sampled: bool = True
+    """Whether its span is kept; only some are if the caller says so."""
+    is_served: bool = False
+    """It came from a client. Otherwise it is one to an upstream."""
+    is_forwarded: bool = False
+    """It was served by requests to upstreams."""
+    called: tuple[str, ...] = ()
+    """The full names of the tools that were called for it, if it names another, as a meta tool's does."""
     stored_as: str = ""
     """The id under which its result was stored, because it was too big."""
     arguments: str = ""
@@ -90,6 +100,14 @@ class ObservedRequest(Struct, kw_only=True):
     """How many connections were opened for it."""
     exchanges: "ExchangeTracer | None" = None
     """Makes spans of its HTTP exchanges while it runs; None if traces are off."""
+
+    @property
+    def trace_id(self) -> str:
+        return f"{self.trace:032x}" if self.trace else ""
+
+    @property
+    def span_id(self) -> str:
+        return f"{self.span:016x}" if self.span else ""
 
 
 class ClientAddress(Struct, frozen=True):
@@ -242,13 +260,15 @@ class Observation(Struct, eq=False):
     _started: float = 0.0
 
     def __enter__(self) -> Meta:
-        self._token = current.set(self.request)
         self._started = perf_counter()
         if self.tracing is None:
+            self._token = current.set(self.request)
             return self.meta
         self.request.exchanges = self.tracing
         self._span = self.tracing.forward(self.request, self.meta)
-        return self._span.__enter__()
+        told = self._span.__enter__()  # before `current` changes: its parent is there
+        self._token = current.set(self.request)
+        return told
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None

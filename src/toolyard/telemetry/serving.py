@@ -21,35 +21,36 @@ _decode_string = msgspec.json.Decoder(str).decode
 class RequestTracing:
     """Traces the requests that a service answers."""
 
-    def __init__(self, tracer: Tracer, content: ContentPolicy | None = None) -> None:
+    def __init__(self, tracer: Tracer, content: ContentPolicy | None = None, server: str = "") -> None:
+        """`server` is the name of a kit server; a gateway has none."""
         self._tracer = tracer
         self._content = content
+        self._server = server
 
     async def serve(self, call: Call, answer: Callable[[Call], Awaitable[Any]]) -> Any:
         if call.id is None or call.method in UNTRACED:
             return await answer(call)
-        params = call.params
+        params = bytes(call.params)
         request = ObservedRequest(
             method=call.method,
-            server="",
+            server=self._server,
             caller=call.caller,
             # An edge that knows an address serves HTTP; the others are not told apart.
             transport="http" if client_address.get().address else "inprocess",
             name=_name(call),
             rpc_id=call.id,
             session_id="" if call.session is None else call.session.id,
-            request_bytes=len(memoryview(params)),
-            called=[],
+            request_bytes=len(params),
+            is_served=True,
         )
-        meta = _meta(call) if b"traceparent" in memoryview(params).tobytes() else _NO_META
-        token = current.set(request)
-        try:
-            with self._tracer.serve(request, meta):
+        with self._tracer.serve(request, _meta(call) if b"traceparent" in params else _NO_META):
+            token = current.set(request)
+            try:
                 result = await answer(call)
                 self._note(call, request, result)
                 return result
-        finally:
-            current.reset(token)
+            finally:
+                current.reset(token)
 
     def _note(self, call: Call, request: ObservedRequest, result: Any) -> None:
         """Write down how big the result is and whether it says that the tool failed."""
@@ -60,7 +61,7 @@ class RequestTracing:
         elif getattr(result, "is_error", None) is True:
             request.is_error_result = True
         content = self._content
-        if content is None or request.called or call.method != "tools/call":
+        if content is None or request.is_forwarded or call.method != "tools/call":
             return  # the spans of the calls have it
         if content.keeps_arguments:
             request.arguments = content.excerpt(memoryview(call.members().get("arguments", Raw(b"{}"))))
@@ -72,10 +73,10 @@ class RequestTracing:
 class TracedService:
     """A service with spans around its requests. Closes the tracer with it."""
 
-    def __init__(self, service: Service, tracer: Tracer) -> None:
+    def __init__(self, service: Service, tracer: Tracer, server: str) -> None:
         self._service = service
         self._tracer = tracer
-        self._tracing = RequestTracing(tracer)
+        self._tracing = RequestTracing(tracer, server=server)
 
     async def handle(self, call: Call) -> Any:
         return await self._tracing.serve(call, self._service.handle)

@@ -8,6 +8,7 @@ import asyncio
 import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
+from time import perf_counter_ns, time_ns
 from types import TracebackType
 
 import msgspec
@@ -144,8 +145,7 @@ class RequestSpan:
         inside = trace.set_span_in_context(self._span, parent)
         self._token = otel_context.attach(inside)
         ours = self._span.get_span_context()
-        request.trace_id = trace.format_trace_id(ours.trace_id)
-        request.span_id = trace.format_span_id(ours.span_id)
+        request.trace, request.span = ours.trace_id, ours.span_id
         return inject(self._meta, inside)
 
     def __exit__(
@@ -313,12 +313,12 @@ def _record(span: ReadableSpan) -> PlainSpan:
     attributes: Attributes = {key: _plain(value) for key, value in (span.attributes or {}).items()}
     error = str(attributes.pop("error.type", "error")) if not span.status.is_ok else ""
     return PlainSpan(
-        trace.format_trace_id(span.context.trace_id),
-        trace.format_span_id(span.context.span_id),
-        "" if span.parent is None else trace.format_span_id(span.parent.span_id),
+        span.context.trace_id,
+        span.context.span_id,
+        0 if span.parent is None else span.parent.span_id,
         span.name,
         _KINDS.get(span.kind, "internal"),
-        start,
+        start - (time_ns() - perf_counter_ns()),
         attributes,
         -1 if span.end_time is None else span.end_time - start,
         SpanFailure(error, span.status.description or "") if error else None,

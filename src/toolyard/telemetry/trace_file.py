@@ -13,13 +13,14 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from ..sqlite_file import connect, transaction
-from .conventions import Attributes, AttributeValue, SpanFailure, SpanKind
+from .conventions import Attributes, AttributeValue, OwnValues, SpanFailure, SpanKind
+from .trace_context import format_span
 
 logger = logging.getLogger("toolyard.telemetry")
 
@@ -29,7 +30,7 @@ NAME = "traces.db"
 WRITE_SECONDS = 0.5
 SEGMENT_SPANS = 1000
 MAX_WAITING = 20_000
-"""Spans that wait to be written; more are dropped."""
+"""Spans that wait to be written; of more, the oldest are dropped."""
 OPERATION = "gen_ai.operation.name"
 _VERSION = 1
 _FREE = 0.9
@@ -61,23 +62,27 @@ class SharedPart(Struct, frozen=True, array_like=True):
     name: str
     kind: SpanKind
     attributes: Attributes
+    keys: tuple[str, ...] = ()
+    """The names of the values that each of them has of its own."""
 
 
 class SpanRecord(Protocol):
     """A span as it is handed to the store. Its parts are asked for in the thread that writes."""
 
     @property
-    def trace(self) -> str: ...
+    def trace(self) -> int: ...
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> int: ...
 
     @property
-    def parent(self) -> str: ...
+    def parent(self) -> int:
+        """0 if it has none."""
+        ...
 
     @property
     def start(self) -> int:
-        """Nanoseconds since 1970."""
+        """Of `time.perf_counter_ns`."""
         ...
 
     @property
@@ -88,19 +93,27 @@ class SpanRecord(Protocol):
     @property
     def failure(self) -> SpanFailure | None: ...
 
-    def shared_key(self) -> Hashable: ...
+    def shared_key(self) -> Hashable:
+        """Spans with equal keys have equal shared parts."""
+        ...
 
     def shared(self) -> SharedPart: ...
 
-    def own(self) -> Attributes: ...
+    def values(self) -> OwnValues:
+        """In the order of the shared part's keys; None if it has no such value."""
+        ...
+
+    def more(self) -> Attributes | None:
+        """Attributes that few spans have."""
+        ...
 
 
 class PlainSpan(Struct, gc=False):
     """A span whose attributes are all its own. Implements `SpanRecord`."""
 
-    trace: str
-    id: str
-    parent: str
+    trace: int
+    id: int
+    parent: int
     name: str
     kind: SpanKind
     start: int
@@ -114,26 +127,31 @@ class PlainSpan(Struct, gc=False):
     def shared(self) -> SharedPart:
         return SharedPart(self.name, self.kind, {})
 
-    def own(self) -> Attributes:
+    def values(self) -> OwnValues:
+        return ()
+
+    def more(self) -> Attributes | None:
         return self.attributes
 
 
 class _SegmentSpan(Struct, array_like=True, gc=False):
+    """As it is read; it is written as a tuple, which costs less to make."""
+
     trace: int
     """Position among the segment's traces."""
-    id: bytes
-    parent: bytes
+    id: int
+    parent: int
     shared: int
     start: int
+    """Nanoseconds since 1970."""
     duration: int
-    own: dict[int, AttributeValue]
-    """By position among the segment's keys."""
+    values: list[AttributeValue | None]
+    more: Attributes | None = None
     error: str = ""
     text: str = ""
 
 
 class _Segment(Struct, array_like=True):
-    keys: list[str]
     shared: list[SharedPart]
     spans: list[_SegmentSpan]
 
@@ -165,11 +183,11 @@ class _Row(Struct, frozen=True):
 
 
 def _segment(records: Iterable[SpanRecord]) -> _Row:
-    traces: dict[str, int] = {}
-    keys: dict[str, int] = {}
+    traces: dict[int, int] = {}
     known: dict[Hashable, int] = {}
     shared: list[SharedPart] = []
-    spans: list[_SegmentSpan] = []
+    spans: list[tuple[Any, ...]] = []
+    epoch = time.time_ns() - time.perf_counter_ns()
     runs = False
     for record in records:
         key = record.shared_key()
@@ -177,24 +195,18 @@ def _segment(records: Iterable[SpanRecord]) -> _Row:
         if position is None:
             position = known[key] = len(shared)
             shared.append(record.shared())
-        own = {keys.setdefault(name, len(keys)): value for name, value in record.own().items()}
-        failure = record.failure
-        trace = record.trace
-        span = _SegmentSpan(
-            traces.setdefault(trace, len(traces)),
-            bytes.fromhex(record.id),
-            bytes.fromhex(record.parent),
-            position,
-            record.start,
-            record.duration,
-            own,
-            "" if failure is None else failure.kind,
-            "" if failure is None else failure.text,
-        )
+        trace = traces.setdefault(record.trace, len(traces))
+        start, duration, failure, more = record.start + epoch, record.duration, record.failure, record.more()
+        span = (trace, record.id, record.parent, position, start, duration, record.values())
+        if failure is not None:
+            span = (*span, more, failure.kind, failure.text)
+        elif more is not None:
+            span = (*span, more)
+        if more is not None:
+            runs = runs or more.get(OPERATION) == "invoke_agent"
         spans.append(span)
-        runs = runs or (isinstance(record, PlainSpan) and record.attributes.get(OPERATION) == "invoke_agent")
-    packed = _encode(_Segment(list(keys), shared, spans))
-    return _Row(runs, bytes.fromhex("".join(traces)), packed)
+    ids = b"".join([trace.to_bytes(16, "big") for trace in traces])
+    return _Row(runs, ids, _encode((shared, spans)))
 
 
 class TraceStore:
@@ -203,7 +215,7 @@ class TraceStore:
     def __init__(self, folder: Path, limits: TraceLimits | None = None) -> None:
         self._path = folder / NAME
         self._limits = limits or TraceLimits()
-        self._waiting: deque[SpanRecord] = deque()
+        self._waiting: deque[SpanRecord] = deque(maxlen=MAX_WAITING)
         self._is_awake = False
         self._wake = threading.Event()
         self._hurry = threading.Event()
@@ -216,16 +228,10 @@ class TraceStore:
         """Spans that could not be kept."""
 
     def add(self, record: SpanRecord) -> None:
-        waiting = self._waiting
-        if len(waiting) >= MAX_WAITING:
-            self.dropped += 1
-            return
-        waiting.append(record)
+        self._waiting.append(record)
         if not self._is_awake:
             self._is_awake = True
             self._begin()
-        elif len(waiting) == SEGMENT_SPANS:
-            self._hurry.set()
 
     def close(self, limit: float = 5.0) -> None:
         """Write what waits. Blocks for `limit` seconds at most."""
@@ -423,10 +429,9 @@ def _delete(file: sqlite3.Connection, unwanted: set[bytes]) -> None:
         # Positions stay as they are, so the ids that are gone are overwritten and not taken out.
         traces = b"".join(bytes(16) if id in unwanted else id for id in all_ids)
         used = {span.shared for span in left}
-        shared = [
-            part if at in used else SharedPart("", "internal", {}) for at, part in enumerate(segment.shared)
-        ]
-        kept = _encode(_Segment(segment.keys, shared, left))
+        unused = SharedPart("", "internal", {})
+        shared = [part if at in used else unused for at, part in enumerate(segment.shared)]
+        kept = _encode(_Segment(shared, left))
         file.execute("UPDATE segments SET traces = ?, spans = ? WHERE id = ?", [traces, kept, row])
 
 
@@ -443,16 +448,16 @@ def _spans(traces: bytes, packed: bytes) -> Iterator[StoredSpan]:
     segment = _decode(packed)
     for span in segment.spans:
         shared = segment.shared[span.shared]
-        own = {segment.keys[key]: value for key, value in span.own.items()}
+        own = {key: value for key, value in zip(shared.keys, span.values, strict=True) if value is not None}
         yield StoredSpan(
             traces[span.trace * 16 : span.trace * 16 + 16].hex(),
-            span.id.hex(),
-            span.parent.hex(),
+            format_span(span.id),
+            format_span(span.parent) if span.parent else "",
             shared.name,
             shared.kind,
             span.start,
             None if span.duration < 0 else span.duration,
-            {**shared.attributes, **own},
+            {**shared.attributes, **own, **(span.more or {})},
             span.error,
             span.text,
         )

@@ -32,7 +32,7 @@ logger = logging.getLogger("toolyard.telemetry")
 
 _PATH = "/v1/traces"
 TRACES_VARIABLE = "TOOLYARD_TRACES"
-"""Where a kit server's spans go, as `traces` says for a gateway: names with commas between them."""
+"""Where spans go if no configuration says so, as for a server of the kit: names with commas between them."""
 _SINKS: tuple[TraceSink, ...] = ("local", "otlp", "logfire", "console")
 _LOGFIRE = {"us": "https://logfire-us.pydantic.dev", "eu": "https://logfire-eu.pydantic.dev"}
 _OTLP_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -49,6 +49,8 @@ class TracesUnavailableError(Exception):
 
 def start(config: TelemetryConfig, folder: Path | None = None, secrets: Iterable[str] = ()) -> Tracer | None:
     """None when traces are off: then there is nothing to put around a call. `folder` is for the store."""
+    if config.traces is None:
+        config = replace(config, traces=_named(os.environ))
     sinks = config.traces or ()
     if not sinks:
         return None
@@ -62,8 +64,8 @@ def start(config: TelemetryConfig, folder: Path | None = None, secrets: Iterable
 
 
 def content_policy(config: TelemetryConfig, secrets: Iterable[str]) -> ContentPolicy | None:
-    """What of calls goes into spans; None if there are no spans, or nothing does."""
-    return ContentPolicy(config.content, secrets) if config.traces and config.content != "off" else None
+    """What of calls goes into spans; None: nothing."""
+    return ContentPolicy(config.content, secrets) if config.content != "off" else None
 
 
 def agent_telemetry(config: TelemetryConfig, environ: Mapping[str, str] | None = None) -> TelemetryConfig:
@@ -118,17 +120,20 @@ class _NoRunSpans:
         return
 
 
-def server_tracing(name: str, environ: Mapping[str, str] | None = None) -> Tracer | None:
+def server_tracing(name: str) -> Tracer | None:
     """For a server of the kit that runs alone: TOOLYARD_TRACES says where its spans go."""
-    variables = os.environ if environ is None else environ
-    wanted = [part.strip() for part in variables.get(TRACES_VARIABLE, "").split(",") if part.strip()]
+    return start(TelemetryConfig(service_name=name))
+
+
+def _named(environ: Mapping[str, str]) -> tuple[TraceSink, ...]:
+    """The value of TOOLYARD_TRACES."""
+    wanted = [part.strip() for part in environ.get(TRACES_VARIABLE, "").split(",") if part.strip()]
     unknown = [part for part in wanted if part not in (*_SINKS, "off")]
     if unknown:
         raise TracesUnavailableError(
             f"{TRACES_VARIABLE} has {unknown[0]!r}", f"it takes off, {', '.join(_SINKS)}"
         )
-    sinks: tuple[TraceSink, ...] = tuple(sink for sink in _SINKS if sink in wanted)
-    return start(TelemetryConfig(traces=sinks, service_name=name)) if sinks else None
+    return tuple(sink for sink in _SINKS if sink in wanted)
 
 
 def _is_disabled() -> bool:

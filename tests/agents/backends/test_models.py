@@ -191,6 +191,14 @@ async def test_a_wait_that_makes_no_sense_is_left_out(talk: Conversation, wait: 
     assert waits.seconds == [0.5]
 
 
+async def test_a_long_wait_is_told(talk: Conversation, caplog: pytest.LogCaptureFixture) -> None:
+    async with talk([Failing(529, {"retry-after": "30"}, "Busy"), "ok"]) as (model, _):
+        await model.respond(request())
+    (line,) = [record for record in caplog.records if record.name == "toolyard.agents"]
+    assert line.levelname == "WARNING"
+    assert line.getMessage().endswith("Busy; trying again in 30.0 s")
+
+
 async def test_a_wait_can_be_cancelled(talk: Conversation) -> None:
     begun = asyncio.Event()
 
@@ -321,6 +329,23 @@ async def test_a_request_that_is_too_long_teaches_the_size_of_the_context(talk: 
         with pytest.raises(ModelError):
             await model.respond(request())
         assert model.context_tokens == 8192
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "max_tokens: 1000 > 400, which is the maximum allowed number of output tokens for scripted-1",
+        "max_tokens is too large: 1000. This model supports at most 400 completion tokens.",
+    ],
+)
+async def test_a_reply_longer_than_the_model_gives_is_not_asked_for_again(
+    talk: Conversation, refusal: str
+) -> None:
+    async with talk([Failing(400, message=refusal), "One.", "Two."]) as (model, api):
+        await model.respond(request())
+        await model.respond(request())
+    asked = [one.body.get("max_tokens") for one in api.requests]
+    assert asked == [1000, 400, 400]
 
 
 # Tokens and prices

@@ -21,7 +21,7 @@ from ..messages import (
     ToolUsePart,
 )
 from .base import ModelError, ModelReply, ModelRequest, StopReason
-from .host import JsonObject, ModelHost, ReplyEvents, ShownText, context_size
+from .host import JsonObject, ModelHost, ReplyEvents, ShownText, context_size, reply_limit
 from .prices import Prices
 from .tools import ToolNames, ToolUseIds, fit_name, fit_schema, read_arguments, sent_arguments
 from .usage import checked_usage, count_of
@@ -48,6 +48,8 @@ class AnthropicModel:
         self.context_tokens = context_tokens
         self._host = host
         self._prices = prices
+        self._longest_reply: int | None = None
+        """Learnt from a refusal: models differ in what they can be asked for."""
 
     async def respond(
         self, request: ModelRequest, on_text: Callable[[str], None] | None = None
@@ -64,6 +66,8 @@ class AnthropicModel:
         return reply
 
     async def _once(self, request: ModelRequest, shown: ShownText) -> tuple[ModelReply, bool]:
+        if self._longest_reply is not None and request.max_tokens > self._longest_reply:
+            request = structs.replace(request, max_tokens=self._longest_reply)
         body = msgspec.json.encode(messages_body(self.name, request))
 
         async def read(events: ReplyEvents) -> tuple[ModelReply, bool]:
@@ -78,7 +82,11 @@ class AnthropicModel:
         except ModelError as error:
             if error.kind == "too_long":
                 self.context_tokens = context_size(error.message) or self.context_tokens
-            raise
+            longest = reply_limit(error.message)
+            if error.kind != "invalid" or longest is None or longest >= request.max_tokens:
+                raise
+            self._longest_reply = longest
+        return await self._once(request, shown)
 
     async def close(self) -> None:
         await self._host.close()

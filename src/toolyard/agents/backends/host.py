@@ -35,6 +35,10 @@ _CONTEXT_SIZES = (
     re.compile(r"context (?:size|window)[^\d]{0,40}(\d+)", re.I),
 )
 
+_REPLY_LIMIT = re.compile(
+    r"max_tokens: \d+ > (\d{1,9})|supports at most (\d{1,9}) (?:completion|output) tokens", re.I
+)
+
 
 class ModelAddress(Struct, frozen=True):
     """Where an API is, what every request carries, and the variables by which a user can change that."""
@@ -212,6 +216,12 @@ def context_size(words: str) -> int | None:
         if (found := pattern.search(words)) is not None and 256 <= int(found[1]) <= 100_000_000:
             return int(found[1])
     return None
+
+
+def reply_limit(words: str) -> int | None:
+    """The longest reply that an API says it gives, after it refused a longer one."""
+    found = _REPLY_LIMIT.search(words) if "max" in words and "token" in words else None
+    return max(1, int(found[1] or found[2])) if found is not None else None
 
 
 def _said(body: JsonObject) -> tuple[str, str]:

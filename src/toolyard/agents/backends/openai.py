@@ -22,7 +22,7 @@ from ..messages import (
     ToolUsePart,
 )
 from .base import ModelError, ModelReply, ModelRequest, StopReason
-from .host import JsonObject, ModelHost, ReplyEvents, ShownText, context_size
+from .host import JsonObject, ModelHost, ReplyEvents, ShownText, context_size, reply_limit
 from .prices import Prices
 from .tools import ToolNames, ToolUseIds, fit_name, fit_schema, read_arguments, sent_arguments, tool_uses
 from .usage import checked_usage, count_of
@@ -40,12 +40,16 @@ class ChatDialect(Struct, frozen=True):
     with_usage: bool = True
     with_stream: bool = True
     with_images: bool = True
+    longest_reply: int | None = None
 
     def learn(self, error: ModelError) -> "ChatDialect | None":
         """The dialect to try next; None if the refusal has another reason."""
         if error.kind != "invalid" or error.status not in (400, 422):
             return None
         words = error.message
+        longest = reply_limit(words)
+        if longest is not None and longest < (self.longest_reply or longest + 1):
+            return structs.replace(self, longest_reply=longest)
         if self.with_usage and "stream_options" in words:
             return structs.replace(self, with_usage=False)
         if self.limit == "max_tokens" and "max_completion_tokens" in words:
@@ -124,7 +128,7 @@ def chat_body(model: str, request: ModelRequest, dialect: ChatDialect) -> JsonOb
             for tool in request.tools
         ]
     if dialect.limit:
-        body[dialect.limit] = request.max_tokens
+        body[dialect.limit] = min(request.max_tokens, dialect.longest_reply or request.max_tokens)
     if dialect.with_stream:
         body["stream"] = True
     if dialect.with_usage:

@@ -6,29 +6,23 @@ tested.
 """
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
-from msgspec import Struct
-
 from .base import ModelError
 
 T = TypeVar("T")
+logger = logging.getLogger("toolyard.agents")
 
 RETRIED = frozenset({"unreachable", "overloaded", "rate_limited", "cut"})
 FIRST_WAIT = 0.5
 SPREAD = 0.25
 """The part of a wait that is added at random; what the API asks for is never cut."""
-
-
-class ModelRetry(Struct, frozen=True):
-    """A request is about to be sent again."""
-
-    error: ModelError
-    attempt: int
-    seconds: float
+LONG_WAIT = 5.0
+"""From when on a person should know why nothing happens."""
 
 
 class Retries:
@@ -42,7 +36,6 @@ class Retries:
         total_wait: float = 300.0,
         wait: Callable[[float], Awaitable[object]] = asyncio.sleep,
         spread: Callable[[], float] = random.random,
-        on_retry: Callable[[ModelRetry], None] | None = None,
     ) -> None:
         self._attempts = attempts
         self._cuts = cuts
@@ -50,7 +43,6 @@ class Retries:
         self._total_wait = total_wait
         self._wait = wait
         self._spread = spread
-        self._on_retry = on_retry
 
     async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Raises the last ModelError, which says how often it was tried."""
@@ -66,8 +58,8 @@ class Retries:
                 seconds = self._pause(attempts, error.retry_after)
                 if attempts >= self._attempts or cuts >= self._cuts or waited + seconds > self._total_wait:
                     raise _given_up(error, attempts, self._total_wait - waited) from None
-                if self._on_retry is not None:
-                    self._on_retry(ModelRetry(error, attempts, seconds))
+                level = logging.WARNING if seconds >= LONG_WAIT else logging.INFO
+                logger.log(level, "%s; trying again in %.1f s", error.message, seconds)
                 waited += seconds
                 await self._wait(seconds)
 

@@ -4,6 +4,8 @@ On a terminal a last line tells what runs at the moment. Texts of models and too
 """
 
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -40,6 +42,8 @@ class RunDisplay:
         self._running: dict[str, str] = {}
         self._models: dict[str, str] = {}
         self._is_midline = False
+        self._has_streamed = False
+        self._is_asking = False
 
     def __enter__(self) -> "RunDisplay":
         if not self._quiet and is_terminal(sys.stderr):
@@ -52,6 +56,18 @@ class RunDisplay:
         if self._status is not None:
             self._status.stop()
         self._end_line()
+
+    @contextmanager
+    def asking(self) -> Generator[None]:
+        """Takes the last line away while a person is asked something."""
+        self._is_asking = True
+        if self._status is not None:
+            self._status.stop()
+        self._end_line()
+        try:
+            yield
+        finally:
+            self._is_asking = False
 
     def on_event(self, event: RunEvent) -> None:
         if self._quiet:
@@ -88,7 +104,11 @@ class RunDisplay:
         cached = f", {event.usage.cache_read:,} cached" if event.usage.cache_read else ""
         used = f"{event.usage.input:,} tokens in{cached}, {event.usage.output:,} out{cost}"
         figures = click.style(f"{_seconds(event.seconds)}, {used}", dim=True)
-        text = "" if self._streams and "/" not in event.agent else event.text
+        text = event.text
+        if self._streams and "/" not in event.agent:
+            if text and not self._has_streamed:  # not every API streams
+                self._stream(text)
+            text, self._has_streamed = "", False
         self._line(event.agent, f"  turn {event.turn}  {figures}", text)
 
     def _tool(self, event: ToolEnded) -> None:
@@ -104,7 +124,10 @@ class RunDisplay:
         margin = "  │ " * depth
         label = click.style(f"{_short(agent)}  ", fg="cyan") if depth else ""
         rest = f"  {one_line(more)}" if more.strip() else ""
-        shown = rest if len(rest) <= MAX_SHOWN else f"{rest[:MAX_SHOWN]}…"
+        room = MAX_SHOWN
+        if self._status is not None:
+            room = max(20, self._status.console.width - 1 - len(click.unstyle(margin + label + text)))
+        shown = rest if len(rest) <= room else f"{rest[: room - 1]}…"
         click.echo(f"{margin}{label}{text}{shown}", err=True)
 
     def _stream(self, text: str) -> None:
@@ -113,6 +136,7 @@ class RunDisplay:
         click.echo(printable(text), nl=False)
         sys.stdout.flush()
         self._is_midline = not text.endswith("\n")
+        self._has_streamed = True
 
     def _end_line(self) -> None:
         if self._is_midline:
@@ -126,7 +150,7 @@ class RunDisplay:
             self._running[key] = text
         if self._status is None:
             return
-        if not self._running or self._is_midline:
+        if not self._running or self._is_midline or self._is_asking:
             self._status.stop()
             return
         from rich.text import Text

@@ -8,7 +8,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,17 +50,19 @@ class RunGateway(Struct, frozen=True):
     is_local: bool
 
 
+Asking = Callable[[], AbstractContextManager[None]]
 OpenRunGateway = Callable[[], AbstractAsyncContextManager[RunGateway]]
 
 
-def prepare_gateway(choice: GatewayChoice) -> OpenRunGateway:
+def prepare_gateway(choice: GatewayChoice, asking: Asking = nullcontext) -> OpenRunGateway:
     """Checks the options, loads the configuration, and returns what opens the gateway.
 
-    In two steps because a configuration is read, and a key checked, outside of an event loop. Raises
-    CommandError.
+    `asking` is around every question to the person at the terminal. Raises CommandError.
+
+    In two steps because a configuration is read, and a key checked, outside of an event loop.
     """
     if choice.url is not None:
-        return _remote(choice, choice.url)
+        return _remote(choice, choice.url, asking)
     if choice.headers or choice.without_grants:
         option = "--header" if choice.headers else "--without-grants"
         raise CommandError(f"{option} is for a gateway at an address", "add --url URL")
@@ -70,7 +72,7 @@ def prepare_gateway(choice: GatewayChoice) -> OpenRunGateway:
             "there is no configuration, so there are no tools",
             "`toolyard add local_toolkit` adds a server; --url URL uses a gateway that runs",
         )
-    return _local(loader.load_config(file), choice.view)
+    return _local(loader.load_config(file), choice.view, asking)
 
 
 def agent_config(config: "Config", view: GatewayView | None = None) -> "Config":
@@ -82,9 +84,10 @@ def agent_config(config: "Config", view: GatewayView | None = None) -> "Config":
     return replace(config, gateway=gateway, auth=auth, telemetry=agent_telemetry(config.telemetry))
 
 
-def _local(config: "Config", view: GatewayView | None) -> OpenRunGateway:
+def _local(config: "Config", view: GatewayView | None, asking: Asking) -> OpenRunGateway:
     from ...agents import LocalGateway
     from ...config.files import state_folder
+    from ...telemetry.redaction import configured_secrets
     from ...telemetry.tracing import open_run_spans
 
     key = session_key(None)
@@ -100,12 +103,13 @@ def _local(config: "Config", view: GatewayView | None) -> OpenRunGateway:
 
     @asynccontextmanager
     async def opened() -> AsyncGenerator[RunGateway]:
-        spans = open_run_spans(settings.telemetry, state_folder(settings), known_secrets())
+        secrets = [*known_secrets(), *configured_secrets(settings)]
+        spans = open_run_spans(settings.telemetry, state_folder(settings), secrets)
         try:
             await gateway.start()
             try:
                 access = LocalGateway(
-                    gateway.view(), gateway.callers, principal, by_name=by_name, **_answering()
+                    gateway.view(), gateway.callers, principal, by_name=by_name, **_answering(asking)
                 )
                 yield RunGateway(access, spans, True)
             finally:
@@ -116,7 +120,7 @@ def _local(config: "Config", view: GatewayView | None) -> OpenRunGateway:
     return opened
 
 
-def _remote(choice: GatewayChoice, url: str) -> OpenRunGateway:
+def _remote(choice: GatewayChoice, url: str, asking: Asking) -> OpenRunGateway:
     from ... import narrow_grant
     from ...agents import RemoteGateway
     from ...config.files import state_home
@@ -133,7 +137,7 @@ def _remote(choice: GatewayChoice, url: str) -> OpenRunGateway:
         narrow=narrow_grant,
         headers=headers,
         without_grants=choice.without_grants,
-        **_answering(),
+        **_answering(asking),
     )
 
     @asynccontextmanager
@@ -147,15 +151,19 @@ def _remote(choice: GatewayChoice, url: str) -> OpenRunGateway:
     return opened
 
 
-def _answering() -> dict[str, Any]:
+def _answering(asking: Asking) -> dict[str, Any]:
     """Questions of tools, and approvals that rules want, go to the person at the terminal."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return {}
     from ..ui.terminal import answer_elicitation
 
+    one_at_a_time = asyncio.Lock()
+
     async def ask(question: "Elicitation") -> dict[str, Any]:
         # In a thread, so that other agents go on meanwhile.
-        return await asyncio.to_thread(answer_elicitation, question.raw)
+        async with one_at_a_time:
+            with asking():
+                return await asyncio.to_thread(answer_elicitation, question.raw)
 
     return {"on_elicit": ask}
 

@@ -6,16 +6,19 @@ answer, or with --json the record, to standard output.
 """
 
 import asyncio
+import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import click
 import msgspec
 
+from .. import traffic
 from ..agents.gateway import GatewayChoice, OpenRunGateway, RunGateway, known_secrets, prepare_gateway
 from ..process import stdout_for_data
 from ..ui.messages import CommandError, hint, is_terminal, one_line, say, warn
@@ -154,8 +157,9 @@ def agent(
     from ..agents.display import RunDisplay, summary_line
 
     with stdout_for_data():
-        prepared = _prepare(options)
-        with RunDisplay(quiet=as_json) as display:
+        display = RunDisplay(quiet=as_json)
+        prepared = _prepare(options, display, needs_task=not given)
+        with display:
             outcome = _run(_do_task(prepared, given, display))
     if outcome.status == "gateway_error" and not outcome.record.turns:
         raise CommandError(outcome.reason, *filter(None, [outcome.hint]))
@@ -190,11 +194,11 @@ class _Prepared(msgspec.Struct, frozen=True):
 
     def runner(self, gateway: RunGateway, display: "RunDisplay") -> "AgentRunner":
         from ...agents import AgentRunner
-        from ...agents.loop import open_backend
 
+        tapped = traffic.current()
         return AgentRunner(
             gateway.access,
-            lambda spec: self.backend if spec == self.model else open_backend(spec),
+            lambda spec: self.backend if spec == self.model else traffic.open_backend(spec),
             self.folder,
             library=self.library,
             model=self.model,
@@ -202,10 +206,24 @@ class _Prepared(msgspec.Struct, frozen=True):
             limits=self.limits,
             spans=gateway.spans,
             on_event=display.on_event,
+            today=None if tapped is None else tapped.today,
         )
 
 
-def _prepare(options: AgentOptions) -> _Prepared:
+@contextmanager
+def _without_collection() -> Generator[None]:
+    """Imports make objects that stay: collecting among them took a tenth of the CPU of a start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@_without_collection()
+def _prepare(options: AgentOptions, display: "RunDisplay", *, needs_task: bool = False) -> _Prepared:
+    """`needs_task`: a run that is done has nothing to go on with."""
     from ...agents import RunFolder, RunFolderError, UnknownAgentError
     from ...agents.runs import find_run, runs_folder
 
@@ -223,7 +241,8 @@ def _prepare(options: AgentOptions) -> _Prepared:
             headers=options["headers"],
             view=options["view"],
             without_grants=options["without_grants"],
-        )
+        ),
+        display.asking,
     )
     try:
         if resume is None:
@@ -234,6 +253,9 @@ def _prepare(options: AgentOptions) -> _Prepared:
             folder = RunFolder.create(workspace, secrets=secrets)
         else:
             folder = RunFolder.open(find_run(resume, runs_folder()), secrets=secrets)
+            if needs_task and folder.record.status == "done":
+                folder.close()
+                raise CommandError(f"the run {folder.record.run!r} is done", "give it another task")
             name = options["agent"] or folder.record.agent or "main"
             library.get(name)
             model = _model(options["model"], options["backend"], folder.record.model)
@@ -245,10 +267,9 @@ def _prepare(options: AgentOptions) -> _Prepared:
 def _backend(model: str) -> "Backend":
     """Opened before the run, so that a missing key is an error of the command and not of the run."""
     from ...agents.backends.base import ModelError
-    from ...agents.loop import open_backend
 
     try:
-        return open_backend(model)
+        return traffic.open_backend(model)
     except ModelError as error:
         raise CommandError(error.message, *filter(None, [error.hint])) from None
 
@@ -303,6 +324,7 @@ def _set_up_logging(debug: bool) -> None:
 
 async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "AgentOutcome":
     from ...agents import AgentOutcome
+    from ...agents.limits import RunStoppedError
 
     try:
         async with prepared.open_gateway() as gateway, prepared.runner(gateway, display) as runner:
@@ -311,6 +333,10 @@ async def _do_task(prepared: _Prepared, task: str, display: "RunDisplay") -> "Ag
             return await runner.ask(task)
     except asyncio.CancelledError:
         record = prepared.folder.record
+        if record.status == "running":  # the gateway was still starting
+            record.status, record.reason = "interrupted", "it was stopped"
+            with suppress(RunStoppedError):
+                prepared.folder.save()
         return AgentOutcome("interrupted", "", "interrupted", "", record)
     finally:
         prepared.folder.close()
@@ -404,9 +430,10 @@ def chat(**options: Unpack[AgentOptions]) -> None:
     from ..agents.chat import talk
     from ..agents.display import RunDisplay
 
-    prepared = _prepare(options)
+    display = RunDisplay(streams=True)
+    prepared = _prepare(options, display)
     interactive = is_terminal(sys.stdin)
-    with RunDisplay(streams=True) as display:
+    with display:
         talk(prepared.open_gateway, lambda gateway: prepared.runner(gateway, display), interactive)
     prepared.folder.close()
     hint(f"toolyard chat --resume {prepared.folder.record.run}")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ...recordings.comparison import RunComparison
     from ...recordings.format import RecordingError
     from ...recordings.recording import Recording
-    from ...recordings.replayer import Replay
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 DIFFERENT = 1
@@ -129,7 +128,9 @@ def replay(
             status = run_command(ctx, words or (*served, *(["--debug"] if debug else [])), traffic)
     finally:
         recording.close()
-        _report(found)
+    if not status:  # otherwise the command has said what went wrong
+        for call in found.unmatched:
+            warn(call.message)
     ctx.exit(status or (NOT_RECORDED if found.unmatched else 0))
 
 
@@ -188,11 +189,6 @@ def _open(file: Path) -> "Recording":
     if recording.cut:
         warn(recording.cut, "its calls are replayed as far as it goes")
     return recording
-
-
-def _report(found: "Replay") -> None:
-    for call in found.unmatched:
-        warn(call.message)
 
 
 def _command_error(error: "RecordingError") -> CommandError:

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from ...telemetry.conventions import url_for_spans
-from ...telemetry.requests import ExchangeSpan, ExchangeTracer, ObservedRequest, current
+from ...telemetry.requests import ExchangeSpan, current
 from ...wire.errors import UNSUPPORTED_VERSION, ErrorObject, McpError
 from ...wire.headers import NAME_PARAMS, encode_value
 from ...wire.messages import JsonRpcMessage, JsonRpcRequest, decode_params, encode
@@ -197,41 +197,10 @@ class PooledHttpClient:
             await session.close()
 
 
-class TracedExchange(Struct, eq=False):
-    """An exchange with a span around it, from the request to the end of the response's body."""
-
-    exchange: HttpExchange
-    seen: ObservedRequest
-    tracer: ExchangeTracer
-    shown: str
-    """The address, without secrets."""
-
-    async def __call__(
-        self,
-        method: str,
-        url: "URL",
-        /,
-        *,
-        data: bytes | None,
-        headers: Mapping[str, str],
-        timeout: Any,  # noqa: ASYNC109 (as aiohttp has it)
-    ) -> HttpResponse:
-        seen = self.seen
-        opened = seen.connections
-        span = self.tracer.exchange(method, self.shown, len(data or b""), seen.resends)
-        try:
-            response = await self.exchange(method, url, data=data, headers=headers, timeout=timeout)
-        except BaseException as error:
-            span.end(error=error)
-            raise
-        span.answered(response.status, seen.connections == opened)
-        return TracedResponse(response, span)
-
-
 class TracedResponse:
     """A response that ends its span when it was read, or is given up. Is its own `HttpContent`."""
 
-    __slots__ = ("_response", "_size", "_span", "content", "headers", "status")
+    __slots__ = ("_response", "_size", "_span", "headers", "status")
 
     def __init__(self, response: HttpResponse, span: ExchangeSpan) -> None:
         self._response = response
@@ -239,7 +208,11 @@ class TracedResponse:
         self._size = 0
         self.status = response.status
         self.headers = response.headers
-        self.content: HttpContent = self
+
+    @property
+    def content(self) -> "TracedResponse":
+        # Not an attribute: an object that refers to itself waits for the garbage collector.
+        return self
 
     async def read(self) -> bytes:
         try:
@@ -333,20 +306,27 @@ class UpstreamEndpoint:
         self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None, hops: int = 0
     ) -> "UpstreamResponse":
         failures = self._failures
+        span: ExchangeSpan | None = None
+        opened = 0
         # Of calls only: a GET is a stream that stays open.
         seen = current.get() if method == "POST" else None
         for left in range(MAX_UNFINISHED, -1, -1):
             try:
                 exchange = self._client.exchange or self._client.open()
                 if seen is not None and seen.exchanges is not None:
-                    exchange = TracedExchange(exchange, seen, seen.exchanges, self._shown)
+                    opened = seen.connections
+                    span = seen.exchanges.exchange(method, self._shown, len(body or b""), seen.resends)
                 response = await exchange(
                     method, url or self.url, data=body, headers=headers, timeout=self._timeout
                 )
                 break
             except failures.unsent as error:
+                if span is not None:
+                    span.end(error=error)
                 raise NotReachedError(self.server, f"cannot be reached ({_why(error)})") from error
             except failures.any as error:
+                if span is not None:
+                    span.end(error=error)
                 if not failures.unfinished(error):
                     raise self.failed(error) from error
                 if seen is not None:
@@ -355,8 +335,15 @@ class UpstreamEndpoint:
                     raise NotReachedError(
                         self.server, "it closes connections before a request is sent"
                     ) from None
+            except asyncio.CancelledError as error:
+                if span is not None:
+                    span.end(error=error)
+                raise
         else:
             raise AssertionError
+        if span is not None and seen is not None:
+            span.answered(response.status, seen.connections == opened)
+            response = TracedResponse(response, span)
         if response.status in (307, 308) and url is None:
             return await self._redirected(method, headers, body, response, hops + 1)
         found = response.headers

@@ -1,0 +1,1 @@
+"""How a trace is shown: as a tree in the terminal, and as a page."""
