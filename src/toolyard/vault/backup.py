@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from .base import SecretAddress, VaultDamagedError, VaultError, VaultKeyError
-from .envelope import KEY_BYTES, NONCE_BYTES, aes
+from .envelope import KEY_BYTES, NONCE_BYTES, UNREADABLE, aes
 from .master_keys import MasterKey
 from .vault import Vault
 
@@ -37,7 +37,7 @@ class SavedSecret(Struct, frozen=True, array_like=True):
     value: bytes
 
 
-class Import(Struct, frozen=True):
+class BackupImport(Struct, frozen=True):
     written: int
     same: int
     kept: tuple[SecretAddress, ...]
@@ -89,11 +89,11 @@ def opened(raw: bytes, by: "str | MasterKey") -> list[SavedSecret]:
             "the backup does not open: the passphrase is wrong, or the file is damaged",
             "try again, or use another copy of the file; nothing was changed",
         ) from None
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise _unreadable() from None
 
 
-async def import_all(vault: Vault, saved: list[SavedSecret], overwrite: bool = False) -> Import:
+async def import_all(vault: Vault, saved: list[SavedSecret], overwrite: bool = False) -> BackupImport:
     """May be stopped and begun again. What the vault has with another value stays, unless `overwrite`."""
     written = same = 0
     kept: list[SecretAddress] = []
@@ -106,7 +106,7 @@ async def import_all(vault: Vault, saved: list[SavedSecret], overwrite: bool = F
         else:
             await vault.put(one.address, one.value)
             written += 1
-    return Import(written, same, tuple(kept))
+    return BackupImport(written, same, tuple(kept))
 
 
 async def _current(vault: Vault, address: SecretAddress) -> bytes | None:
@@ -130,7 +130,7 @@ def _head(raw: bytes) -> tuple[_Head, bytes]:
     start = raw[: at + 4 + length]
     try:
         return msgspec.msgpack.decode(start[at + 4 :], type=_Head), start
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise _unreadable() from None
 
 

@@ -65,6 +65,8 @@ class TenantKeys(Struct, frozen=True, array_like=True):
     keys: tuple[WrappedKey, ...]
 
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+
 encode = msgspec.msgpack.Encoder().encode
 _decode_envelope = msgspec.msgpack.Decoder(Envelope).decode
 _decode_tenant = msgspec.msgpack.Decoder(TenantKeys).decode
@@ -153,7 +155,7 @@ def associated_data(key_id: str, address: SecretAddress) -> bytes:
 def read_envelope(raw: bytes, address: SecretAddress) -> Envelope:
     try:
         envelope = _decode_envelope(raw)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise damaged(address) from None
     if envelope.format != FORMAT:
         raise VaultDamagedError(
@@ -168,7 +170,7 @@ def read_tenant(raw: bytes, tenant: str) -> TenantKeys:
         found = _decode_tenant(raw)
         if found.format == FORMAT and found.tenant == tenant and found.keys:
             return found
-    except msgspec.DecodeError:
+    except UNREADABLE:
         pass
     raise VaultDamagedError(
         f"the record with the keys of tenant {tenant[:80]!r} is damaged",

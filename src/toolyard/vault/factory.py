@@ -8,7 +8,7 @@ from ..config import Config
 from ..state.factory import lasting_state
 from ..state.memory import MemoryState
 from ..state.store import State, StateError, is_shared, kind_of
-from .base import VaultError, VaultUnavailableError
+from .base import VaultUnavailableError
 from .master_keys import (
     EnvSource,
     FileSource,
@@ -64,7 +64,7 @@ def sources(
         if kind_of(config.state.url) == "memory":
             return MemorySource(), previous
         return _no_key("the vault has no key, and no folder to keep one in"), previous
-    return FileSource(folder / KEY_FILE), previous
+    return FileSource(folder / KEY_FILE, makes_itself=True), previous
 
 
 def _no_key(reason: str) -> MissingSource:
@@ -78,7 +78,5 @@ def _no_key(reason: str) -> MissingSource:
 def require_key(config: Config, folder: Path | None, environ: Mapping[str, str] = os.environ) -> None:
     """Raises VaultError if no key is there and none can be made; for whoever is about to need the vault."""
     source, _ = sources(config, folder, environ)
-    if source.exists() or isinstance(source, MissingSource | EnvSource):
+    if source.exists() or not MasterKeys(source).makes_first:
         source.load()
-    elif not isinstance(source, FileSource | MemorySource):
-        raise VaultError(f"the vault has no key: {source.shown} is missing", "`toolyard vault init` makes it")

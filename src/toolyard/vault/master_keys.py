@@ -110,10 +110,14 @@ def key_of(text: str) -> bytes | None:
 
 
 class FileSource:
-    """A file of this user's alone: a key on each line, the current one first."""
+    """A file of this user's alone: a key on each line, the current one first.
 
-    def __init__(self, path: Path) -> None:
+    `makes_itself`: the first one that needs it makes it, which is for the file that nobody named.
+    """
+
+    def __init__(self, path: Path, makes_itself: bool = False) -> None:
         self.path = path
+        self.makes_itself = makes_itself
 
     @property
     def shown(self) -> str:
@@ -556,7 +560,10 @@ class MasterKeys:
     @property
     def makes_first(self) -> bool:
         """Whether a key is missing and would be made by whoever needs the first one."""
-        return isinstance(self.source, FileSource | MemorySource) and not self.source.exists()
+        source = self.source
+        return isinstance(source, MemorySource) or (
+            isinstance(source, FileSource) and source.makes_itself and not source.exists()
+        )
 
     @property
     def ids(self) -> list[str]:

@@ -176,7 +176,7 @@ def _member(found: _Found, member: str, what: str) -> _Found:
     if isinstance(found, UnresolvedReference) or not member:
         return found
     try:
-        value: Any = msgspec.json.decode(found)
+        value: Any = msgspec.json.decode(found.encode())
     except msgspec.DecodeError:
         return UnresolvedReference(f"{what} is no JSON object", "leave out what is after the #")
     return _within(value, member, what)

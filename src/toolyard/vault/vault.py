@@ -31,6 +31,7 @@ from .envelope import (
     MAX_SECRET,
     SECRETS,
     TENANTS,
+    UNREADABLE,
     Envelope,
     TenantKeys,
     WrappedKey,
@@ -47,7 +48,7 @@ from .envelope import (
     secrets_prefix,
     tenant_key,
 )
-from .master_keys import MasterKey, MasterKeys
+from .master_keys import MasterKey, MasterKeys, MissingSource
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -245,8 +246,8 @@ class Vault:
             return opened
 
     async def _new_tenant(self, tenant: str) -> TenantKeys:
-        if not self.keys.source.exists():
-            await self._make_master()
+        if self.keys.makes_first:
+            await self.make_master()
         # Read now and not from memory: a key that was rotated away must not wrap anything new.
         await self.keys.read_again()
         master = await self.keys.current()
@@ -259,12 +260,18 @@ class Vault:
             raise VaultUnavailableError("the keys in the store keep changing", "try again")
         return read_tenant(raw, tenant)
 
-    async def _make_master(self) -> None:
-        """Makes the first master key, but none where another one was: that would hide what is lost."""
-        lost = await self._asked(self._state.keys(TENANTS))
-        if lost:
-            self.keys.source.load()  # raises, and says where the key is missing
-        await asyncio.to_thread(self.keys.source.create)
+    async def make_master(self) -> bool:
+        """Makes the first master key where there is none; returns whether it did.
+
+        If another one was there, it makes none: that would hide what is lost.
+        """
+        source = self.keys.source
+        if await asyncio.to_thread(source.exists):
+            return False
+        if isinstance(source, MissingSource) or await self._asked(self._state.keys(TENANTS)):
+            source.load()  # raises, and says where the key is missing
+        await asyncio.to_thread(source.create)
+        return True
 
     async def _opened_keys(self, record: TenantKeys) -> OpenedKeys:
         ciphers: dict[str, AESGCM] = {}
@@ -286,10 +293,9 @@ class Vault:
 
     async def check(self) -> None:
         """Raises VaultError unless there is a master key that opens what is in the store."""
-        if self.keys.source.exists():
-            await self.keys.read_again()
-        else:
-            await self._make_master()
+        if self.keys.makes_first:
+            await self.make_master()
+        await self.keys.read_again()
         for key in (await self._asked(self._state.keys(TENANTS)))[:1]:
             record = await self._tenant_at(key)
             if record is not None:
@@ -406,7 +412,7 @@ def _tenant_named(raw: bytes, key: str) -> str:
     """The tenant that a record names, if it is where that tenant's record belongs."""
     try:
         tenant = _decode_tenant_name(raw).tenant
-    except msgspec.DecodeError:
+    except UNREADABLE:
         tenant = ""
     if tenant_key(tenant) == key:
         return tenant
@@ -419,7 +425,7 @@ def _tenant_named(raw: bytes, key: str) -> str:
 def _named_address(raw: bytes) -> SecretAddress | None:
     try:
         return _decode_address(raw).address
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
 
 
@@ -428,5 +434,5 @@ def _version(raw: bytes | None) -> str | None:
         return None
     try:
         return _decode_address(raw).version
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return "damaged"

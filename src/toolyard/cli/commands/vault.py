@@ -18,7 +18,7 @@ from ..ui.tables import counted, print_table
 from .options import config_option, json_option
 
 if TYPE_CHECKING:
-    from ...vault.backup import Import
+    from ...vault.backup import BackupImport
     from ...vault.master_keys import MasterKey
     from ...vault.vault import Vault, VaultStatus
 
@@ -94,7 +94,7 @@ def init(prints: bool, config: Path | None) -> None:
         return
 
     async def make(opened: "Vault") -> tuple[bool, str, str]:
-        is_new = not opened.keys.source.exists()
+        is_new = await opened.make_master()
         await opened.check()
         return is_new, (await opened.keys.current()).id, opened.keys.source.shown
 
@@ -170,7 +170,7 @@ def import_backup(file: Path, key: str | None, overwrite: bool, config: Path | N
     except OSError as error:
         raise CommandError(f"{str(file)!r} cannot be read: {error.strerror}") from None
 
-    async def read(opened: "Vault") -> "Import":
+    async def read(opened: "Vault") -> "BackupImport":
         return await backup.import_all(opened, saved, overwrite)
 
     done = with_vault(places(config), read)
