@@ -148,9 +148,10 @@ async def test_a_link_works_once_and_its_page_repeats_nothing(upstream: Guarded,
         assert (await connect(link))[0] == 200
         assert (await connect(link))[0] == 410
         back = f"{url.removesuffix('/mcp')}/oauth/callback"
-        async with a_browser("pt-BR") as browser, browser.get(
-            back, params={"state": "<b>x</b>", "error_description": "<i>y</i>"}
-        ) as page:
+        async with (
+            a_browser("pt-BR") as browser,
+            browser.get(back, params={"state": "<b>x</b>", "error_description": "<i>y</i>"}) as page,
+        ):
             text = await page.text()
             assert page.status == 410
             assert "Este link não é mais válido" in text

@@ -39,7 +39,8 @@ async def told(folder: Path, *words: str) -> tuple[int | None, str]:
 async def test_a_login_on_a_machine_without_a_browser(tmp_path: Path):
     async with guarded() as upstream:
         file = tmp_path / "toolyard.toml"
-        file.write_text(f'[gateway]\nstate_dir = "{tmp_path}/state"\n[servers.guarded]\nurl = "{upstream.url}"\n')
+        gateway = f'[gateway]\nstate_dir = "{tmp_path}/state"\n'
+        file.write_text(f'{gateway}[servers.guarded]\nurl = "{upstream.url}"\n')
         status, said = await told(tmp_path, "list")
         assert (status, "toolyard login" in said) == (3, True), said
 

@@ -463,7 +463,11 @@ def _needs_restart(before: Config, now: Config) -> list[str]:
         for name in ("view", "server", "dialects", "name", "instructions", "state_dir", *MACHINE_KEYS)
         if getattr(before.gateway, name) != getattr(now.gateway, name)
     ]
-    tables = [name for name in ("telemetry", "state", "vault", "store") if getattr(before, name) != getattr(now, name)]
+    tables = [
+        name
+        for name in ("telemetry", "state", "vault", "store")
+        if getattr(before, name) != getattr(now, name)
+    ]
     tables += _guard_tables(before, now)
     if before.results.shape != now.results.shape:
         tables.append("results.shape")

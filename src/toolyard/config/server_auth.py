@@ -27,7 +27,7 @@ class OAuthAuth(Struct, frozen=True, kw_only=True):
     """Tokens of OAuth, obtained in one way only."""
 
     mode: AuthMode = "oauth"
-    """`oauth`: each caller consents in a browser. The others need nobody, or bring what they exchange."""
+    """`oauth`: each caller consents in a browser. The others need nobody: all callers share one token."""
     client_id: str = ""
     client_secret: str = ""
     client_metadata_url: str = ""
@@ -48,8 +48,7 @@ class OAuthAuth(Struct, frozen=True, kw_only=True):
     prompt: str = ""
     dpop: bool = False
     subject_token: str = ""
-    """What is exchanged; with `subject_header`, each caller brings its own there instead."""
-    subject_header: str = ""
+    """What is exchanged: the token of a service or a user that all callers act for."""
     subject_token_type: str = ""
     assertion_file: str = ""
     """A file with the workload's own token, as Kubernetes mounts it; read again for each token."""
@@ -58,4 +57,4 @@ class OAuthAuth(Struct, frozen=True, kw_only=True):
     @property
     def is_personal(self) -> bool:
         """Whether each caller has a token of its own."""
-        return self.mode == "oauth" or bool(self.subject_header)
+        return self.mode == "oauth"

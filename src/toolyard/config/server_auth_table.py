@@ -48,7 +48,6 @@ _READERS: dict[str, Reader] = {
     "prompt": nonempty,
     "dpop": flag,
     "subject_token": nonempty,
-    "subject_header": nonempty,
     "subject_token_type": nonempty,
     "assertion_file": nonempty,
     "identity_provider": _provider,
@@ -71,8 +70,6 @@ def oauth_auth(value: Any) -> OAuthAuth:
             found[key] = _READERS[key](item)
         except ConfigValueError as error:
             raise ConfigValueError(f"has an invalid {key!r}: it {error.message}", error.hint) from None
-    if "subject_header" in found:
-        found["subject_header"] = found["subject_header"].lower()
     auth = OAuthAuth(**found)
     _check(auth)
     return auth
@@ -91,9 +88,7 @@ def _check(auth: OAuthAuth) -> None:
         raise ConfigValueError("is 'client_credentials' without a secret", "add client_secret or private_key")
     if auth.mode == "id_jag" and auth.identity_provider is None:
         raise ConfigValueError("is 'id_jag' without 'identity_provider'", "say where ID tokens are exchanged")
-    if auth.mode in ("token_exchange", "id_jag") and not (auth.subject_token or auth.subject_header):
-        raise ConfigValueError(
-            f"is {auth.mode!r} without a token to exchange", "add subject_header, or subject_token"
-        )
+    if auth.mode in ("token_exchange", "id_jag") and not auth.subject_token:
+        raise ConfigValueError(f"is {auth.mode!r} without a token to exchange", "add subject_token")
     if auth.client_secret and not auth.client_id:
         raise ConfigValueError("has 'client_secret' without 'client_id'", "both come from one registration")

@@ -76,7 +76,7 @@ class UserSource:
 
 
 class MachineSource:
-    """`subject` gives the token to exchange."""
+    """Requests that need nobody: what they show is in the configuration."""
 
     def __init__(
         self,
@@ -84,13 +84,11 @@ class MachineSource:
         settings: OAuthAuth,
         url: str,
         tokens: TokenStore,
-        subject: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self._fetcher = fetcher
         self._settings = settings
         self._url = url
         self._clock = tokens.clock
-        self._subject = subject
         self._discovery = Discovery(fetcher, url, settings)
 
     async def obtain(self, challenge: Challenge, before: TokenRecord | None) -> TokenRecord:
@@ -149,7 +147,7 @@ class MachineSource:
         if mode == "token_exchange":
             return {
                 "grant_type": TOKEN_EXCHANGE,
-                "subject_token": await self._subject_token(),
+                "subject_token": self._settings.subject_token,
                 "subject_token_type": self._settings.subject_token_type or ACCESS_TOKEN_TYPE,
                 "requested_token_type": ACCESS_TOKEN_TYPE,
             }
@@ -159,15 +157,6 @@ class MachineSource:
             return {"grant_type": JWT_BEARER_GRANT, "assertion": self._assertion()}
         raise RegistrationError(f"{mode!r} needs a user")
 
-    async def _subject_token(self) -> str:
-        token = await self._subject() if self._subject is not None else self._settings.subject_token
-        if not token:
-            raise OAuthError(
-                "the caller brought no token to exchange",
-                f"it is expected in the header {self._settings.subject_header!r}",
-            )
-        return token
-
     async def _id_jag(self, protection: ServerProtection, resource: str) -> str:
         """The first leg: at the identity provider, the ID token becomes an assertion for the issuer."""
         provider = self._settings.identity_provider
@@ -176,7 +165,7 @@ class MachineSource:
             "grant_type": TOKEN_EXCHANGE,
             "requested_token_type": ID_JAG_TYPE,
             "audience": protection.authority.issuer,
-            "subject_token": await self._subject_token(),
+            "subject_token": self._settings.subject_token,
             "subject_token_type": self._settings.subject_token_type or ID_TOKEN_TYPE,
             **({"resource": resource} if resource else {}),
             **({"scope": " ".join(self._settings.scopes)} if self._settings.scopes else {}),
