@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 
+from .authorization import run_authorization
 from .clients import run_clients
 from .pairs import PAIRS, compare, run_pairs, run_side
 from .suite import REVISIONS, Suite, fail, say
@@ -23,6 +24,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], metavar="SCENARIO", help="may be given again")
     parser.add_argument("--pair", action="append", choices=slugs, help="may be given again; all without it")
     parser.add_argument("--client", action="store_true", help="our client alone, and no server")
+    parser.add_argument("--authorization", action="store_true", help="our authorization server alone")
     parser.add_argument("--url", help="a server that is running already, instead of the pairs")
     parser.add_argument("--through-url", metavar="URL", help="compare --url with this one")
     parser.add_argument("--jobs", type=int, default=JOBS, help=f"servers tried at a time ({JOBS})")
@@ -49,15 +51,22 @@ def main() -> None:
 
 def run_all(suite: Suite, options: argparse.Namespace) -> None:
     started = time.monotonic()
-    clients = [] if options.pair else run_clients(suite, options.only, options.jobs)
+    one = options.authorization or options.client or options.pair or options.only
+    servers = [run_authorization(suite)] if options.authorization or not one else []
+    has_clients = not options.pair and not options.authorization
+    clients = run_clients(suite, options.only, options.jobs) if has_clients else []
     pairs = [pair for pair in PAIRS if not options.pair or pair.slug in options.pair]
-    comparisons = [] if options.client else run_pairs(suite, pairs, options.only, options.jobs)
+    has_pairs = not options.client and not options.authorization
+    comparisons = run_pairs(suite, pairs, options.only, options.jobs) if has_pairs else []
     show_comparisons(comparisons)
     show_clients(clients)
-    write_report(options.only, comparisons, [], clients)
+    for result in servers:
+        show_result(result)
+    write_report(options.only, comparisons, servers, clients)
     say(f"{time.monotonic() - started:.0f} s")
     bad = [f"{found.pair} ({found.direct.revision})" for found in comparisons if not found.passed]
     bad += [f"client ({found.result.revision})" for found in clients if not found.passed]
+    bad += ["the authorization server" for found in servers if not found.passed]
     if bad:
         fail(f"something is lost or failed: {', '.join(bad)}", "each check is described above the table")
 

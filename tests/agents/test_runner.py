@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import resource
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.agents.conftest import MakeRunner
 from tests.agents.scripted import ScriptedModel, call, results_in, said, text_of, use
 from toolyard.agents import RunFolder, RunFolderError, RunLimits
 from toolyard.agents.backends.base import ModelError, ModelReply, ModelRequest
+from toolyard.agents.events import AgentEnded, RunEvent
 from toolyard.agents.messages import ToolUsePart
 
 
@@ -322,3 +324,68 @@ async def test_instructions_in_a_page_change_nothing_about_what_an_agent_may_do(
     assert (await make_runner(model).ask("go")).status == "done"
     assert len(answers) == 4
     assert all("not found" in text for text in answers)
+
+
+async def test_a_line_that_finds_room_again_after_a_full_disk_is_a_line_of_its_own(
+    make_runner: MakeRunner,
+) -> None:
+    """Others may free space at any moment: here, before the last line of the transcript is written."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def make_room(event: RunEvent) -> None:
+        if isinstance(event, AgentEnded):
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    runner = make_runner(ScriptedModel(said("x" * 6_000_000)), on_event=make_room)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, before[1]))
+    try:
+        outcome = await runner.ask("go")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert outcome.status == "workspace_error"
+    runner.folder.close()
+    again = make_runner(ScriptedModel(said("fine now")), folder=RunFolder.open(runner.folder.path))
+    assert (await again.ask()).answer == "fine now"
+
+
+async def test_a_secret_with_quotes_is_not_in_the_folder(make_runner: MakeRunner, tmp_path: Path) -> None:
+    secret = 'pass"word\\with-quotes'
+    folder = RunFolder.create(tmp_path / "run", secrets=[secret])
+    await make_runner(ScriptedModel(said(f"it is {secret}")), folder=folder).ask(f"keep {secret}")
+    for name in ("transcript.jsonl", "run.json"):
+        assert "with-quotes" not in (folder.path / name).read_text()
+
+
+async def test_a_tool_that_lies_about_its_size_saves_nothing(make_runner: MakeRunner) -> None:
+    lie = f'"truncated":true,"approx_size_bytes":{"9" * 400}'
+    outcome = await make_runner(ScriptedModel(said(call("mcp__demo__echo", text=lie)), said("ok"))).ask("go")
+    assert outcome.is_done
+    assert outcome.record.saved_bytes == 0
+
+
+async def test_names_and_tasks_that_are_not_utf8_do_not_end_the_run(make_runner: MakeRunner) -> None:
+    runner = make_runner(ScriptedModel(said("done")))
+    (runner.folder.path / "work_products" / os.fsdecode(b"\xff.txt")).write_text("made by a tool")
+    outcome = await runner.ask("read " + os.fsdecode(b"\xfe"))
+    assert outcome.is_done
+    assert [file.path for file in outcome.record.files] == ["work_products/\ufffd.txt"]
+    assert outcome.record.task == "read ?"
+
+
+async def test_a_sub_agent_cannot_delegate_to_an_agent_above_it(make_runner: MakeRunner) -> None:
+    offered: list[str] = []
+
+    async def climb(request: ModelRequest) -> ModelReply:
+        offered.extend(tool.name for tool in request.tools)
+        return said(use("delegate", agent="main", task="Send what I could not."))
+
+    model = ScriptedModel(
+        MAIN=[said(use("delegate", agent="writer", task="x")), said("done")],
+        WRITER=[climb, said("I could not.")],
+    )
+    outcome = await make_runner(model).ask("go")
+    assert outcome.status == "done"
+    (main,) = outcome.record.agents
+    (writer,) = main.agents
+    assert writer.agents == []
+    assert "delegate" not in offered

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.running import PATIENCE, Toolyard
 from tests.emulators.openai_chat import ScriptedChat, scripted_chat
-from tests.emulators.scripted import Hanging, ToolUse
+from tests.emulators.scripted import Failing, Hanging, ToolUse
 
 CONFIG = """
 [servers.local_toolkit]
@@ -109,7 +109,7 @@ def test_a_task_is_done_and_its_answer_printed(toolyard: Toolyard, api: Api) -> 
         "The sum is 42.",
     ]
     done = toolyard("agent", "Add 20 and 22", **api.environment)
-    assert (done.status, done.out) == (0, "The sum is 42.\n")
+    assert (done.status, done.out) == (0, "The sum is 42.\n"), done.err
     for shown in (
         "main (openai:scripted)  Add 20 and 22",
         "mcp__demo__add",
@@ -133,7 +133,7 @@ def test_a_task_is_done_and_its_answer_printed(toolyard: Toolyard, api: Api) -> 
     api.turns = ["Hello again."]
     more = toolyard("agent", "And now?", "--resume", "last", "--json", **api.environment)
     record = json.loads(more.out)
-    assert (more.status, more.err) == (0, "")
+    assert (more.status, more.err) == (0, ""), more.err
     assert (record["answer"], record["starts"], record["status"]) == ("Hello again.", 2, "done")
     listed = toolyard("agent", "--runs")
     assert record["run"] in listed.out
@@ -260,3 +260,27 @@ def test_a_tool_may_ask_the_person_at_the_terminal(toolyard: Toolyard, api: Api)
         terminal.type("\n")
         assert terminal.end() == 0
         assert "Ada" in terminal.seen.partition("I heard:")[2]
+
+
+def test_what_models_and_tools_name_cannot_control_the_terminal(toolyard: Toolyard, api: Api) -> None:
+    """The words of the model's API end a sub-agent; a tool makes a file with a name of its choice."""
+    (toolyard.folder / "agents").mkdir()
+    toolyard.write("agents/other.md", "---\nname: other\ndescription: other\n---\nOther.")
+    api.turns = [
+        [
+            ToolUse("delegate", {"agent": "other", "task": "go"}),
+            call("mcp__local_toolkit__write_local_file", path="\x1b]0;x\x07.txt", content="x"),
+        ],
+        Failing(400, message="no \x1b]0;x\x07 such"),
+        "done",
+    ]
+    done = toolyard("agent", "go", "--agents", "agents", **api.environment)
+    assert (done.status, done.out) == (0, "done\n")
+    assert "no \\x1b]0;x\\x07 such" in done.err
+    assert "\x1b" not in done.err
+
+
+def test_a_size_that_a_page_makes_up_does_not_end_the_run(toolyard: Toolyard, api: Api) -> None:
+    api.turns = [call("mcp__demo__echo", text=f'"truncated":true,"approx_size_bytes":{"9" * 400}'), "done"]
+    done = toolyard("agent", "go", **api.environment)
+    assert (done.status, done.out) == (0, "done\n")

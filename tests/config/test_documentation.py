@@ -23,7 +23,15 @@ from toolyard.config import (
     TelemetryConfig,
     load,
 )
-from toolyard.config.caller_tables import ACCESS, ACCESS_RULE, AUDIT, LIMIT_RULE, LIMITS, PRICE
+from toolyard.config.caller_tables import (
+    ACCESS,
+    ACCESS_RULE,
+    AUDIT,
+    LIMIT_RULE,
+    LIMITS,
+    LOGIN_SERVER,
+    PRICE,
+)
 from toolyard.config.callers import AccessConfig, AccessRule, AuditConfig, LimitRule, LimitsConfig, PriceRule
 from toolyard.config.loader import KEYS as TOP
 from toolyard.config.servers import KEYS
@@ -58,6 +66,11 @@ def section(heading: str) -> str:
 )
 def test_every_key_is_in_its_table_once_and_no_table_has_another(heading: str, keys: tuple[str, ...]):
     assert sorted(FIRST_CELLS.findall(section(heading))) == sorted(keys)
+
+
+def test_every_key_of_the_authorization_server_is_in_its_table():
+    (table,) = re.findall(r"^### `\[auth\.server\]`\n((?:(?!##).*\n)*)", PAGE, re.M)
+    assert sorted(FIRST_CELLS.findall(table)) == sorted(LOGIN_SERVER)
 
 
 TABLES = {

@@ -256,6 +256,21 @@ async def test_spans_of_a_run_nest_and_say_how_they_failed(
     assert all(span.duration is not None for span in found.values())
 
 
+@pytest.mark.parametrize("sinks", [("local",), ("local", "console")])
+async def test_secrets_in_the_words_of_a_failure_are_masked(
+    tmp_path: Path, sinks: tuple[str, ...], capfd: pytest.CaptureFixture[str]
+):
+    secret = "hidden-0123456789"
+    spans = open_run_spans(TelemetryConfig(traces=sinks), tmp_path, [secret])  # type: ignore[arg-type]
+    with spans.open("invoke_agent", "main"), spans.open("execute_tool", "fetch") as tool:
+        trace = spans.trace_id
+        tool.fail("tool_error", f"401 for the key {secret}")
+    await spans.close()
+    texts = [span.text for span in TraceReader(tmp_path).spans([trace])[trace]]
+    assert "401 for the key ***" in texts
+    assert secret not in "".join([*texts, *capfd.readouterr()])
+
+
 def test_a_runs_spans_go_where_the_variables_say_unless_the_file_does():
     nothing = TelemetryConfig()
     endpoint = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"}

@@ -9,6 +9,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from toolyard.telemetry.conventions import Attributes, SpanFailure
@@ -229,3 +230,16 @@ def run(program: str) -> "subprocess.CompletedProcess[str]":
         timeout=30,
         check=True,
     )
+
+
+def test_a_segment_whose_parts_do_not_fit_each_other_cannot_be_read(tmp_path: Path):
+    store = TraceStore(tmp_path)
+    store.add(span(7))
+    store.close()
+    with sqlite3.connect(tmp_path / NAME) as file:
+        (packed,) = file.execute("SELECT spans FROM segments").fetchone()
+        shared, (kept_span, *_) = msgspec.msgpack.decode(packed)
+        kept_span[3] = 9  # the position of its shared part
+        file.execute("UPDATE segments SET spans = ?", [msgspec.msgpack.encode([shared, [kept_span]])])
+    with pytest.raises(TraceStoreError, match="cannot be read"):
+        TraceReader(tmp_path).spans([f"{7:032x}"])

@@ -31,7 +31,7 @@ REMOTE_SECONDS = 600.0
 """How long a gateway elsewhere may give no sign during a call."""
 MAX_RESULT_CHARS = 150_000
 """A gateway shapes results well below this; another server may not."""
-_SHAPED = re.compile(r'"truncated":true.{0,40}"approx_size_bytes":(\d+)', re.DOTALL)
+_SHAPED = re.compile(r'"truncated":true.{0,40}"approx_size_bytes":(\d{1,15})(?!\d)', re.DOTALL)
 
 
 class GatewayAccessError(Exception):

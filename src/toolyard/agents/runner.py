@@ -77,12 +77,15 @@ class _Repeats:
 class _LiveAgent:
     """One agent while it lives: its session and its connection."""
 
-    def __init__(self, node: AgentNode, definition: AgentDefinition, model: str, depth: int) -> None:
+    def __init__(
+        self, node: AgentNode, definition: AgentDefinition, model: str, above: tuple[str, ...] = ()
+    ) -> None:
         self.node = node
         self.definition = definition
         self.model = model
         """The whole specification, which its sub-agents inherit."""
-        self.depth = depth
+        self.above = above
+        """The names of the agents that delegated to it, the main one first."""
         self.connection: AgentConnection | None = None
         self.session: AgentSession | None = None
         self.repeats = _Repeats()
@@ -152,6 +155,7 @@ class AgentRunner:
         Always leaves `run.json` as things stand. Cancelling it stops everything that runs, and raises
         CancelledError after the record is written.
         """
+        task = task.encode(errors="replace").decode()  # bytes of a terminal that are not UTF-8
         record = self.folder.record
         spent = self._spending = Spending(self._limits, started=time.monotonic())
         record.status, record.reason, record.hint, record.answer = "running", "", "", ""
@@ -202,7 +206,7 @@ class AgentRunner:
 
     async def _lead(self, node: AgentNode, task: str) -> AgentEnding:
         attributes = {"toolyard.run.id": self.folder.record.run}
-        agent = _LiveAgent(node, self._definition, self._model, 0)
+        agent = _LiveAgent(node, self._definition, self._model)
         agent.children = self.folder.children(node.id)
         history = self.folder.conversation(node.id)
         text = task or ("" if history and history[-1].role == "user" else GO_ON)
@@ -321,10 +325,16 @@ class AgentRunner:
             self.folder.save(self._spending)
         self._emit(event)
 
+    def _below(self, agent: _LiveAgent) -> list[AgentDefinition]:
+        """The agents it may delegate to. None above it: a sub-agent must not get their rights by asking."""
+        if len(agent.above) >= self._limits.depth:
+            return []
+        return [one for one in self._library.below(agent.definition) if one.name not in agent.above]
+
     def _delegation(self, agent: _LiveAgent) -> tuple[ToolSpec, ...]:
         """The tool for sub-agents, if there are any that the agent may use."""
-        below = self._library.below(agent.definition)
-        if not below or agent.depth >= self._limits.depth:
+        below = self._below(agent)
+        if not below:
             return ()
         listed = "\n".join(f"- {one.name}: {one.description}" for one in below)
         schema = {
@@ -397,7 +407,7 @@ class AgentRunner:
 
     async def _delegate(self, agent: _LiveAgent, use: ToolUsePart) -> ToolAnswer:
         name, task = use.arguments.get("agent"), use.arguments.get("task")
-        below = {one.name: one for one in self._library.below(agent.definition)}
+        below = {one.name: one for one in self._below(agent)}
         if not isinstance(name, str) or name not in below:
             return _error(f"There is no agent {name!r}. There are: {', '.join(below)}.")
         if not isinstance(task, str) or not task.strip():
@@ -407,7 +417,9 @@ class AgentRunner:
         model = self._model_of(definition, agent)
         node = AgentNode(id=f"{agent.node.id}/{name}.{agent.children}", name=name, model=model)
         agent.node.agents.append(node)
-        ending = await self._live(_LiveAgent(node, definition, model, agent.depth + 1), [], task, agent, {})
+        ending = await self._live(
+            _LiveAgent(node, definition, model, (*agent.above, agent.definition.name)), [], task, agent, {}
+        )
         if ending.is_done:
             return ToolAnswer((TextPart(ending.text),))
         said = f" Its last words: {ending.text}" if ending.text else ""

@@ -189,7 +189,8 @@ class RunFolder:
         self.path = path
         self.record = record
         self._handle = handle
-        self._secrets = [secret.encode() for secret in secrets if len(secret) >= 8]
+        # As JSON spells them: a quote or a backslash within is escaped.
+        self._secrets = [msgspec.json.encode(secret)[1:-1] for secret in secrets if len(secret) >= 8]
         self._now = now
         self._names: dict[str, tuple[str, str]] = {}
 
@@ -290,7 +291,7 @@ class RunFolder:
         try:
             if os.fstat(self._handle).st_nlink == 0:
                 raise RunStoppedError("workspace_error", f"{self.path / TRANSCRIPT} was removed")
-            _write_all(self._handle, self._masked(msgspec.json.encode(line)) + b"\n")
+            _append(self._handle, self._masked(msgspec.json.encode(line)) + b"\n")
         except OSError as error:
             raise RunStoppedError("workspace_error", *_explained(error, self.path / TRANSCRIPT)) from None
 
@@ -342,7 +343,9 @@ class RunFolder:
                 relative = str(path.relative_to(self.path))
                 if relative not in KEPT and not name.startswith(".toolyard") and len(found) < MAX_FILES:
                     try:
-                        found.append(RunFile(relative, path.lstat().st_size))
+                        # A name need not be UTF-8, and JSON has to be.
+                        shown = os.fsencode(relative).decode(errors="replace")
+                        found.append(RunFile(shown, path.lstat().st_size))
                     except OSError:  # gone meanwhile
                         continue
         return found
@@ -444,6 +447,16 @@ def _write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
+
+
+def _append(handle: int, data: bytes) -> None:
+    """All of it or nothing: half a line would spoil the next one, which may find room again."""
+    before = os.fstat(handle).st_size
+    try:
+        _write_all(handle, data)
+    except OSError:
+        os.ftruncate(handle, before)
+        raise
 
 
 def _explained(error: OSError, path: Path) -> tuple[str, str]:

@@ -1,12 +1,13 @@
 """Who may call the gateway: builds the authenticator from `[auth]`, and again when the file changes.
 
-Owns the choice of methods, where API keys are kept, and the grants of the gateway. How
-each method works is in `callers`.
+Owns the choice of methods, where API keys and logins are kept, and the grants of the gateway. How each method
+works is in `callers`, and how people log in is in `authserver`.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ..callers.authenticator import (
@@ -19,16 +20,20 @@ from ..callers.authenticator import (
 )
 from ..callers.grant_token import GrantError
 from ..callers.grants import Grants, IssuedGrant, open_grants
-from ..callers.keys import ApiKeys, open_keys
+from ..callers.keys import ApiKeys, lasting_state, open_keys
 from ..callers.resource import ProtectedResource, check_address
 from ..callers.tokens import IssuerVerifier, token_verifiers
 from ..config import Config, ConfigError
-from ..config.callers import AuthConfig
+from ..config.callers import AuthConfig, LoginServerConfig
 from ..edge.request import AuthenticatorSetting, Receive, Scope, Send
 from ..state.store import State, kind_of
 from ..wire.call import Principal
 from ..wire.errors import McpError
 from ..wire.seal import Sealer
+
+if TYPE_CHECKING:
+    from ..authserver.logins import Logins
+    from ..authserver.server import AuthorizationServer
 
 logger = logging.getLogger("toolyard.app")
 
@@ -64,6 +69,9 @@ class GatewayCallers:
         self._hosts: Sequence[str] = ()
         self._endpoint = "/mcp"
         self._resource = ProtectedResource(AuthConfig())
+        self._server: AuthorizationServer | None = None
+        self._logins: Logins | None = None
+        self._own_state: State | None = None
         self._issuers: list[IssuerVerifier] = []
         """Those of earlier configurations too: requests may still be with them."""
 
@@ -82,6 +90,8 @@ class GatewayCallers:
         """
         self._is_enforced, self._is_exposed, self._is_open = True, exposed, open_to_all
         self._hosts, self._endpoint = hosts, endpoint
+        if self._config.auth.server is not None:
+            self._server = self._open_server(self._config, self._config.auth.server)
         self.configure(self._config)
 
     def configure(self, config: Config) -> None:
@@ -112,23 +122,27 @@ class GatewayCallers:
         self._resource = resource
         return Authenticator(
             verifiers,
-            challenges=Challenges(resource.metadata_url, auth.scopes) if auth.issuers else None,
-            locate=resource.url if auth.issuers else None,
+            challenges=(
+                Challenges(resource.metadata_url, auth.scopes) if auth.has_authorization_server else None
+            ),
+            locate=resource.url if auth.has_authorization_server else None,
             on_refused=self._on_refused,
             proxy=auth.proxy,
             # Behind a public address there is a proxy, and through it everybody comes from this machine.
             required=auth.required or bool(config.gateway.public_url),
             is_open=self._is_open,
-            ignores_foreign=not auth.keys and not auth.issuers,
+            ignores_foreign=not auth.keys and not auth.has_authorization_server,
         )
 
     def _verifiers(self, config: Config) -> list[TokenVerifier]:
-        """In the order in which they are asked: grants, keys, issuers."""
+        """In the order in which they are asked: grants, keys, logins, issuers."""
         found: list[TokenVerifier] = []
         if self.makes_grants(config):
             found.append(self.grants(config))
         if config.auth.keys:
             found.append(self.keys(config))
+        if self._logins is not None:
+            found.append(self._logins)
         issuers = token_verifiers(config.auth, self._endpoint)
         self._issuers += issuers
         return [*found, *issuers]
@@ -189,7 +203,8 @@ class GatewayCallers:
         """The error for a call that needs these scopes; it also names those that every token needs."""
         auth = self._config.auth
         needed = tuple(dict.fromkeys((*auth.scopes, *scopes)))
-        challenges = Challenges(self._resource.metadata_url if auth.issuers else None, needed)
+        has_metadata = auth.has_authorization_server
+        challenges = Challenges(self._resource.metadata_url if has_metadata else None, needed)
         return InsufficientScope(needed, challenges.insufficient(requested_resource.get(), needed))
 
     async def serve_metadata(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -207,7 +222,45 @@ class GatewayCallers:
             self._keys = open_keys(config.state.url, self._folder, name, self._sealer, self._state)
         return self._keys
 
+    @property
+    def login_paths(self) -> "Mapping[str, AuthorizationServer]":
+        """Our own authorization server, by how the paths begin that it answers; empty if there is none.
+
+        It is there if it was configured when callers were first asked who they are.
+        """
+        return {} if self._server is None else dict.fromkeys(self._server.paths, self._server)
+
+    def _open_server(self, config: Config, server: LoginServerConfig) -> "AuthorizationServer":
+        # 20 ms of CPU, and only where people log in.
+        from ..authserver.logins import Logins
+        from ..authserver.server import AskedScopes, AuthorizationServer
+        from ..authserver.users import LocalUsers
+
+        if not self._has_key:
+            raise ConfigError(
+                "[auth.server] needs a key of the gateway that lasts", "set TOOLYARD_KEY, or give a key file"
+            )
+        state, is_own = lasting_state(config.state.url, self._folder, self._state, "logins")
+        self._own_state = state if is_own else None
+        name, sealer, auth = config.gateway.name, self._sealer, config.auth
+        self._logins = Logins(state, name, sealer, server, endpoint=self._endpoint, required=auth.scopes)
+        by_rules = (scope for rule in config.access.rules for scope in rule.scopes)
+        return AuthorizationServer(
+            server,
+            name=name,
+            addresses=lambda: self._resource,
+            endpoint=self._endpoint,
+            scopes=AskedScopes(auth.scopes, tuple(dict.fromkeys((*server.scopes, *by_rules)))),
+            logins=self._logins,
+            users=LocalUsers(state, name),
+            sealer=sealer,
+        )
+
     async def close(self) -> None:
+        if self._server is not None:
+            await self._server.close()
+        if self._own_state is not None:
+            await self._own_state.close()
         if self._grants is not None:
             await self._grants.close()
         for issuer in self._issuers:

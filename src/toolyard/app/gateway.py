@@ -469,6 +469,8 @@ def _needs_restart(before: Config, now: Config) -> list[str]:
         if getattr(before, name) != getattr(now, name)
     ]
     tables += _guard_tables(before, now)
+    if before.auth.server != now.auth.server:
+        tables.append("auth.server")
     if before.results.shape != now.results.shape:
         tables.append("results.shape")
     return gateway + tables

@@ -225,6 +225,7 @@ def asgi(
         CALLBACK_PATH: gateway.connections,
         AGENTS_PATH: AgentPaths(main),
     }
+    routes |= gateway.callers.login_paths
     policy = gateway.policy
     if policy is not None:
 

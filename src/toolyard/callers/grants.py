@@ -60,7 +60,7 @@ MAX_BELIEVED = 10_000
 MAX_MADE_AN_HOUR = 1000
 """By one owner."""
 GRANT_ENDED = -32030
-_SHOWN_BY_TOKEN = ("jwt", "introspection")
+_SHOWN_BY_TOKEN = ("jwt", "introspection", "login")
 _ID = re.compile(r"[0-9a-f]{16}")
 _ASK = "ask the agent that made it for another one"
 _NOT_OURS = "the grant was not made by this gateway"
@@ -288,7 +288,8 @@ class Grants:
         if parent.kind == "key":
             return await self._key_holder(parent.id)
         if parent.kind in _SHOWN_BY_TOKEN:
-            accepted = parent.issuer in self._issuers
+            is_login = parent.kind == "login"
+            accepted = self._auth.server is not None if is_login else parent.issuer in self._issuers
             if accepted and not set(self._auth.scopes) <= set(parent.scopes):
                 raise InsufficientScopeError(self._auth.scopes)
         elif parent.kind == "proxy":

@@ -33,6 +33,7 @@ _CORS: Headers = [
 def check_address(auth: AuthConfig, public_url: str, hosts: Sequence[str], beyond_loopback: bool) -> None:
     """Raises ConfigError if tokens could be for no address that this server knows to be its own."""
     relies = [issuer.issuer for issuer in auth.issuers if not issuer.audiences]
+    relies += [] if auth.server is None else ["[auth.server]"]
     if relies and beyond_loopback and not public_url and not set(hosts) - {"*"}:
         raise ConfigError(
             f"tokens of {relies[0]!r} must name this server, which does not know its address",
@@ -53,7 +54,8 @@ class ProtectedResource:
     ) -> None:
         """`hosts` are the names under which clients may come; those of loopback need not be given."""
         self._scopes = auth.scopes
-        self._servers = [issuer.issuer for issuer in auth.issuers]
+        self._issuers = [issuer.issuer for issuer in auth.issuers]
+        self._is_issuer = auth.server is not None
         self._public = public_url.rstrip("/")
         public = urlsplit(public_url)
         self._public_scheme = public.scheme
@@ -100,11 +102,24 @@ class ProtectedResource:
         scopes = {"scopes_supported": list(self._scopes)} if self._scopes else {}
         return {
             "resource": resource,
-            "authorization_servers": self._servers,
+            "authorization_servers": [*self._own_issuer(resource), *self._issuers],
             "bearer_methods_supported": ["header"],
             "resource_name": "Toolyard",
             **scopes,
         }
+
+    def accepts(self, resource: str, base: str) -> bool:
+        """Whether this is the URL of an endpoint below `base`, which is what `url` gives for no path."""
+        return resource.startswith(f"{base}/") and bool(self._paths.fullmatch(resource.removeprefix(base)))
+
+    def _own_issuer(self, resource: str) -> list[str]:
+        """Our own server is the first, because many clients know one only."""
+        if not self._is_issuer:
+            return []
+        if self._public and resource.startswith(f"{self._public}/"):
+            return [self._public]
+        parts = urlsplit(resource)
+        return [f"{parts.scheme}://{parts.netloc}"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method: str = scope["method"]
@@ -114,7 +129,7 @@ class ProtectedResource:
         if method not in ("GET", "HEAD"):
             await _refuse(send, 405, "Only GET is allowed here", [(b"allow", b"GET, HEAD, OPTIONS")])
             return
-        resource = self._resource_of(scope) if self._servers else ""
+        resource = self._resource_of(scope) if self._issuers or self._is_issuer else ""
         if not resource:
             await _refuse(send, 404, "There is no protected resource of that name", [])
             return

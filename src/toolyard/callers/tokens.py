@@ -10,7 +10,7 @@ import binascii
 import hashlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -32,7 +32,7 @@ from .claims import (
 from .errors import InvalidTokenError, RefusedTokenError
 from .introspection import TokenIntrospector
 from .issuer_client import IssuerClient, is_secure
-from .key_sets import IssuerKeys, load_algorithms
+from .key_sets import IssuerKeys, SignatureAlgorithm, load_algorithms
 
 MAX_TOKEN = 16 * 1024
 MAX_CACHED = 10_000
@@ -147,7 +147,8 @@ class JwtVerifier:
         header = _read_header(_decode(head))
         claims = _read_claims(_decode(body))
         trusted = self._issuer_of(claims)
-        await self._check_signature(trusted, header, f"{head}.{body}".encode(), _decode(signature))
+        signed = f"{head}.{body}".encode()
+        await _check_signature(trusted.keys, trusted.algorithms, header, signed, _decode(signature))
         check_kind(claims, declared=(header.typ or "").lower().endswith("at+jwt"))
         times = validity(claims, trusted.config.leeway)
         times.check(self._now())
@@ -164,22 +165,6 @@ class JwtVerifier:
             raise RefusedTokenError("The token is of an issuer that is not trusted here")
         return trusted
 
-    async def _check_signature(
-        self, trusted: _Trusted, header: _Header, signed: bytes, signature: bytes
-    ) -> None:
-        algorithm = trusted.algorithms.get(header.alg)
-        if algorithm is None:
-            raise RefusedTokenError(f"The token's algorithm {header.alg[:20]!r} is not allowed")
-        keys = await trusted.keys.find(header.kid, header.alg)
-        if any(key.verify(algorithm, signed, signature) for key in keys):
-            return
-        # Without a name in the token, a new key looks like a wrong signature.
-        if header.kid is None and await trusted.keys.renew():
-            keys = await trusted.keys.find(None, header.alg)
-            if any(key.verify(algorithm, signed, signature) for key in keys):
-                return
-        raise RefusedTokenError("The token's signature is wrong")
-
     def _check_audience(self, named: frozenset[str], trusted: _Trusted, resource: str) -> None:
         check_audience(named, accepted_audiences(trusted.config.audiences, resource, self._endpoint))
 
@@ -188,6 +173,42 @@ class JwtVerifier:
         while len(self._verified) >= MAX_CACHED:
             del self._verified[next(iter(self._verified))]
         self._verified[digest] = verified
+
+
+async def _check_signature(
+    known: IssuerKeys,
+    algorithms: Mapping[str, SignatureAlgorithm],
+    header: _Header,
+    signed: bytes,
+    signature: bytes,
+) -> None:
+    algorithm = algorithms.get(header.alg)
+    if algorithm is None:
+        raise RefusedTokenError(f"The token's algorithm {header.alg[:20]!r} is not allowed")
+    keys = await known.find(header.kid, header.alg)
+    if any(key.verify(algorithm, signed, signature) for key in keys):
+        return
+    # Without a name in the token, a new key looks like a wrong signature.
+    if header.kid is None and await known.renew():
+        keys = await known.find(None, header.alg)
+        if any(key.verify(algorithm, signed, signature) for key in keys):
+            return
+    raise RefusedTokenError("The token's signature is wrong")
+
+
+async def signed_claims(
+    token: str, keys: IssuerKeys, algorithms: Mapping[str, SignatureAlgorithm]
+) -> dict[str, Any]:
+    """The claims of a JWT that these keys have signed, of whatever kind; nothing else of it is checked.
+
+    Raises CallerError.
+    """
+    if len(token) > MAX_TOKEN or not _JWT.fullmatch(token):
+        raise RefusedTokenError("The token is not a JWT")
+    head, body, signature = token.split(".")
+    header, claims = _read_header(_decode(head)), _read_claims(_decode(body))
+    await _check_signature(keys, algorithms, header, f"{head}.{body}".encode(), _decode(signature))
+    return claims
 
 
 def _decode(segment: str) -> bytes:

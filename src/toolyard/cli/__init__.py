@@ -39,6 +39,7 @@ COMMANDS = {
     "login": "commands.login:login",
     "logout": "commands.login:logout",
     "keys": "commands.keys",
+    "logins": "commands.logins",
     "grant": "commands.grant",
     "access": "commands.access",
     "record": "commands.recordings:record",

@@ -13,6 +13,8 @@ from .callers import (
     IssuerConfig,
     LimitRule,
     LimitsConfig,
+    LoginClientConfig,
+    LoginServerConfig,
     PriceRule,
     ProxyConfig,
 )
@@ -54,6 +56,7 @@ _AUTH: dict[str, Reader] = {
     "scopes": names,
     "issuers": lambda value: value,
     "proxy": table,
+    "server": table,
 }
 _ISSUER: dict[str, Reader] = {
     "issuer": url,
@@ -77,6 +80,32 @@ _PROXY: dict[str, Reader] = {
 }
 
 
+_LOGIN_SERVER: dict[str, Reader] = {
+    "issuer": url_or_empty,
+    "client_id": text,
+    "client_secret": text,
+    "issuer_scopes": names,
+    "claims": variables,
+    "tenant": text,
+    "groups": names,
+    "scopes": names,
+    "clients": lambda value: value,
+    "access_ttl": seconds,
+    "refresh_ttl": seconds,
+    "session_ttl": seconds,
+    "client_hosts": names,
+    "plain_http": flag,
+}
+_LOGIN_CLIENT: dict[str, Reader] = {
+    "id": nonempty,
+    "name": text,
+    "redirect_uris": names,
+    "secret": text,
+}
+LOGIN_SERVER, LOGIN_CLIENT = tuple(_LOGIN_SERVER), tuple(_LOGIN_CLIENT)
+LOGIN_CLAIMS = ("tenant", "subject", "groups")
+
+
 def auth(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> AuthConfig:
     """Its texts may be secrets, so they may name variables."""
     values = read_table(data, "auth", _AUTH, file)
@@ -92,11 +121,14 @@ def auth(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> AuthCon
                 "name the addresses of the proxy: anybody else could send its headers",
             )
         values["proxy"] = ProxyConfig(**known)
+    server = values.pop("server", None)
+    if server is not None:
+        values["server"] = _login_server(server, file, env)
     config = AuthConfig(issuers=tuple(IssuerConfig(**row) for row in rows), **values)
     if config.required and not config.knows_callers:
         raise ConfigError(
             f"{display_path(file)}: [auth] is required, and there is no way to show who one is",
-            "add keys = true, [[auth.issuers]] or [auth.proxy]",
+            "add keys = true, [[auth.issuers]], [auth.server] or [auth.proxy]",
         )
     return config
 
@@ -111,6 +143,31 @@ def _check_issuer(row: dict[str, Any], where: str) -> None:
         raise ConfigError(
             f"{where} has 'introspection_url' and no 'client_id'", "add client_id and client_secret"
         )
+
+
+def _login_server(given: Any, file: Path, env: Mapping[str, str]) -> LoginServerConfig:
+    values = read_table({"auth.server": given}, "auth.server", _LOGIN_SERVER, file, env)
+    where = f"{display_path(file)}: [auth.server]"
+    rows = read_rows(values.pop("clients", []), "auth.server.clients", _LOGIN_CLIENT, file, env)
+    for number, row in enumerate(rows, 1):
+        for name in ("id", "redirect_uris"):
+            if not row.get(name):
+                raise ConfigError(
+                    f"{display_path(file)}: [auth.server.clients {number}] has no {name!r}",
+                    "a client that registers itself need not be in the file",
+                )
+    for claim in values.get("claims", {}):
+        if claim not in LOGIN_CLAIMS:
+            raise ConfigError(f"{where} maps an unknown part {claim!r}", f"use {', '.join(LOGIN_CLAIMS)}")
+    if values.get("issuer") and not values.get("client_id"):
+        raise ConfigError(
+            f"{where} has 'issuer' and no 'client_id'",
+            "register this gateway at the issuer, with the redirect URL PUBLIC_URL/oauth/idp",
+        )
+    for name in ("client_id", "client_secret", "claims", "tenant", "groups"):
+        if values.get(name) and not values.get("issuer"):
+            raise ConfigError(f"{where} has {name!r} and no 'issuer'", "it is about users of an issuer")
+    return LoginServerConfig(clients=tuple(LoginClientConfig(**row) for row in rows), **values)
 
 
 _ACCESS: dict[str, Reader] = {

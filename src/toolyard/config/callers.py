@@ -36,6 +36,45 @@ class ProxyConfig(Struct, frozen=True, kw_only=True):
     agent: str = ""
 
 
+class LoginClientConfig(Struct, frozen=True, kw_only=True):
+    """A client of our authorization server that the operator registers; most register themselves."""
+
+    id: str
+    redirect_uris: tuple[str, ...]
+    name: str = ""
+    secret: str = ""
+    """Empty for a client that can keep none."""
+
+
+class LoginServerConfig(Struct, frozen=True, kw_only=True):
+    """Our own authorization server: of local users, or in front of an issuer of OpenID Connect."""
+
+    issuer: str = ""
+    """Where users sign in; empty: here, as users of `toolyard logins users`."""
+    client_id: str = ""
+    client_secret: str = ""
+    issuer_scopes: tuple[str, ...] = ("openid", "profile", "email")
+    """What the issuer is asked for."""
+    claims: dict[str, str] = {}
+    """Which claim of its ID tokens gives `tenant`, `subject` or `groups`; a dot leads into an object."""
+    tenant: str = ""
+    """The tenant of all who sign in by the issuer; without it, the claim, else the issuer's host."""
+    groups: tuple[str, ...] = ()
+    """Only members of one of these may sign in; without any, every user."""
+    scopes: tuple[str, ...] = ()
+    """Scopes that every user may give to a client, beside those that tokens and rules need."""
+    clients: tuple[LoginClientConfig, ...] = ()
+    access_ttl: float = 3600.0
+    refresh_ttl: float = 30 * 24 * 3600.0
+    """How long a login lasts if its client keeps using it; after that the user signs in again."""
+    session_ttl: float = 12 * 3600.0
+    """How long a browser stays signed in."""
+    client_hosts: tuple[str, ...] = ()
+    """Private addresses from which metadata of clients may be fetched; public ones always may."""
+    plain_http: bool = False
+    """Whether the issuer's addresses may be http beyond this machine, where others could answer."""
+
+
 class AuthConfig(Struct, frozen=True, kw_only=True):
     required: bool = False
     """Whether local callers need a credential too. Beyond loopback every caller does."""
@@ -49,11 +88,17 @@ class AuthConfig(Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     """The scopes that every token needs."""
     proxy: ProxyConfig | None = None
+    server: LoginServerConfig | None = None
 
     @property
     def knows_callers(self) -> bool:
         """Whether there is any way for a caller to show who it is."""
-        return self.keys or bool(self.issuers) or self.proxy is not None
+        return self.keys or self.has_authorization_server or self.proxy is not None
+
+    @property
+    def has_authorization_server(self) -> bool:
+        """Whether clients can get tokens for the gateway: from an issuer, or from its own server."""
+        return bool(self.issuers) or self.server is not None
 
 
 class AccessRule(Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from .errors import (
     AuthorityUnavailableError,
     ConsentDeniedError,
     GrantRefusedError,
-    RegistrationError,
+    NoClientError,
     UnknownClientError,
     UntrustedAuthorityError,
     shown_code,
@@ -334,11 +334,11 @@ class ClientRegistrations:
         self._application = application
 
     async def get(self, authority: AuthorityInfo) -> ClientIdentity:
-        """Raises RegistrationError if there is no way to a client id."""
+        """Raises NoClientError if there is no way to a client id."""
         settings = self._settings
         if settings.client_id:
             if settings.issuer and settings.issuer != authority.issuer:
-                raise RegistrationError(
+                raise NoClientError(
                     f"'client_id' is of {shown_url(settings.issuer)}, "
                     f"and the server uses {shown_url(authority.issuer)}"
                 )
@@ -352,7 +352,7 @@ class ClientRegistrations:
             )
         if authority.registration_endpoint:
             return await self._registered(authority)
-        raise RegistrationError(
+        raise NoClientError(
             f"{shown_url(authority.issuer)} registers no clients by itself",
             f"register one there with the redirect {self._redirect}, and set client_id in the server's auth",
         )
@@ -418,7 +418,7 @@ class ClientRegistrations:
         found = members.get("client_id") if members is not None and reply.status in (200, 201) else None
         if members is None or not isinstance(found, str) or not found:
             code = shown_code((members or {}).get("error"))
-            raise RegistrationError(
+            raise NoClientError(
                 f"{shown_url(authority.issuer)} refused to register a client ({reply.status}, {code})",
                 "set client_id in the server's auth to one that you registered there",
             )
@@ -505,9 +505,7 @@ async def authorize_device(
     """Ask the user to agree on another device, and wait until they did."""
     authority = protection.authority
     if not authority.device_endpoint:
-        raise RegistrationError(
-            f"{shown_url(authority.issuer)} has no device codes", "log in without --device"
-        )
+        raise NoClientError(f"{shown_url(authority.issuer)} has no device codes", "log in without --device")
     registrations = ClientRegistrations(
         fetcher, settings, secrets, server=server, tenant=tenant, redirect=redirect, application="native"
     )

@@ -3,7 +3,7 @@
 OAuthError                       `hint` says what to do; no text holds a secret or a server's own words
 ├── AuthorityUnavailableError    the authorization server does not answer usefully now; later it may
 ├── UntrustedAuthorityError      metadata or an answer contradict themselves or the rules: nothing is sent
-├── RegistrationError            there is no client id, and none can be had
+├── NoClientError                there is no client id, and none can be had
 ├── GrantRefusedError            the authorization server refused: `code` is its error code
 │   └── UnknownClientError       it does not know our client id any more
 └── ConsentDeniedError           the user, or the server in their name, said no
@@ -29,7 +29,7 @@ class UntrustedAuthorityError(OAuthError):
     pass
 
 
-class RegistrationError(OAuthError):
+class NoClientError(OAuthError):
     pass
 
 

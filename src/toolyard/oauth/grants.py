@@ -19,7 +19,7 @@ from .authorization import (
     resource_of,
     signing_key,
 )
-from .errors import GrantRefusedError, OAuthError, RegistrationError, UnknownClientError
+from .errors import GrantRefusedError, NoClientError, OAuthError, UnknownClientError
 from .fetching import GuardedFetcher
 from .metadata import Challenge
 from .proofs import DpopKey, new_dpop_key
@@ -155,7 +155,7 @@ class MachineSource:
             return {"grant_type": JWT_BEARER_GRANT, "assertion": await self._id_jag(protection, resource)}
         if mode == "workload_identity":
             return {"grant_type": JWT_BEARER_GRANT, "assertion": self._assertion()}
-        raise RegistrationError(f"{mode!r} needs a user")
+        raise NoClientError(f"{mode!r} needs a user")
 
     async def _id_jag(self, protection: ServerProtection, resource: str) -> str:
         """The first leg: at the identity provider, the ID token becomes an assertion for the issuer."""

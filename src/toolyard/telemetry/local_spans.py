@@ -285,7 +285,7 @@ class _RunSpan:
             self._attributes[key] = kept
 
     def fail(self, kind: str, text: str = "") -> None:
-        self._failure = SpanFailure(kind, text[:MAX_TEXT])
+        self._failure = SpanFailure(kind, self._content.excerpt(text)[:MAX_TEXT])
 
     def __enter__(self) -> "_RunSpan":
         parent = _run.get()

@@ -114,6 +114,8 @@ def configured_secrets(config: Config) -> list[str]:
     found = [config.state.key, *config.store.options.values()]
     found += [part for url in (config.state.url, config.audit.url, config.store.url) for part in _in_url(url)]
     found += [issuer.client_secret for issuer in config.auth.issuers]
+    if config.auth.server is not None:
+        found += [config.auth.server.client_secret, *(client.secret for client in config.auth.server.clients)]
     for server in config.servers:
         where = server.where
         if isinstance(where, Http):

@@ -264,7 +264,7 @@ class _RunSpan:
 
     def fail(self, kind: str, text: str = "") -> None:
         self._failed = True
-        _fail(self._span, SpanFailure(kind, text[:MAX_TEXT]))
+        _fail(self._span, SpanFailure(kind, self._content.excerpt(text)[:MAX_TEXT]))
 
     def __enter__(self) -> "_RunSpan":
         self._failed = False

@@ -331,6 +331,9 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 # Reading
 
+_DAMAGES = (sqlite3.Error, OSError, msgspec.MsgspecError, LookupError, ValueError)
+"""The last two: a segment whose positions or numbers of values do not fit each other."""
+
 
 class TraceReader:
     """Reads the store of a folder; a file that is not there is an empty one. Raises TraceStoreError."""
@@ -397,7 +400,7 @@ class TraceReader:
                     file.execute("DELETE FROM segments")
                 else:
                     _delete(file, {bytes.fromhex(id) for id in traces})
-        except (sqlite3.Error, OSError, msgspec.MsgspecError) as error:
+        except _DAMAGES as error:
             raise TraceStoreError(f"{self._path} cannot be changed: {error}") from None
 
     def _read(self, look: Callable[[sqlite3.Connection], T], nothing: T) -> T:
@@ -411,7 +414,7 @@ class TraceReader:
                 if version != _VERSION:
                     raise TraceStoreError(f"{self._path} was written by another version of toolyard")
                 return look(file)
-        except (sqlite3.Error, OSError, msgspec.MsgspecError) as error:
+        except _DAMAGES as error:
             raise TraceStoreError(f"{self._path} cannot be read: {error}") from None
 
 

@@ -139,7 +139,7 @@ def is_usable_key(value: str) -> bool:
     return len(value) <= MAX_KEY_LENGTH and _USABLE_KEY.fullmatch(value) is not None
 
 
-CredentialKind = Literal["local", "key", "jwt", "introspection", "proxy", "grant", "application"]
+CredentialKind = Literal["local", "key", "jwt", "introspection", "login", "proxy", "grant", "application"]
 """How a caller showed who it is. `application`: by the hook of whoever embeds the edge."""
 
 

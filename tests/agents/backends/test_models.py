@@ -115,6 +115,13 @@ async def test_arguments_that_are_no_object_are_marked_and_can_be_sent_back(talk
     assert "malformed_arguments" in str(api.requests[1].body)
 
 
+async def test_arguments_that_are_nested_too_deeply_are_marked(talk: Conversation) -> None:
+    deep = '{"a":' + "[" * 500 + "]" * 500 + "}"
+    async with talk([[ToolUse("add", deep)]]) as (model, _):
+        (use,) = uses_of(await model.respond(request()))
+    assert (use.arguments, use.malformed) == ({}, deep)
+
+
 async def test_a_reply_of_nothing_is_a_reply(talk: Conversation) -> None:
     async with talk([Said(())]) as (model, _):
         reply = await model.respond(request())

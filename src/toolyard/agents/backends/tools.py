@@ -13,6 +13,8 @@ from .base import ModelRequest
 JsonObject = dict[str, Any]
 
 NAME_LENGTH = 64
+MAX_DEPTH = 100
+"""Of arguments. What is read near Python's limit of recursion cannot be written further down its stack."""
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 _COMBINED = ("anyOf", "oneOf", "allOf")
 
@@ -60,7 +62,10 @@ def fit_schema(schema: JsonObject) -> JsonObject:
 
 
 def read_arguments(text: str) -> tuple[JsonObject, str]:
-    """The arguments, and their text if they are no object. Some models encode them twice or omit them."""
+    """The arguments, and their text if they are no object or nested too deeply.
+
+    Some models encode them twice or omit them.
+    """
     if not text.strip():
         return {}, ""
     found: Any = text
@@ -70,12 +75,20 @@ def read_arguments(text: str) -> tuple[JsonObject, str]:
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return {}, text
         if isinstance(found, dict):
-            return cast(JsonObject, found), ""
+            arguments = cast(JsonObject, found)
+            return ({}, text) if _is_deeper(arguments, MAX_DEPTH) else (arguments, "")
         if found is None:
             return {}, ""
         if not isinstance(found, str):
             break
     return {}, text
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = cast("JsonObject", value).values() if isinstance(value, dict) else cast("list[object]", value)
+    return levels == 0 or any(_is_deeper(one, levels - 1) for one in inner)
 
 
 def sent_arguments(use: ToolUsePart) -> JsonObject:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..ui.messages import hint, say, warn
+from ..ui.messages import hint, printable, say, warn
 from .display import summary_line
 from .gateway import OpenRunGateway, RunGateway
 
@@ -85,7 +85,7 @@ def _obey(command: str, runner: "AgentRunner") -> bool:
             click.echo(HELP, err=True)
         case "/files":
             for file in runner.folder.list_files():
-                click.echo(f"{file.size:>10,}  {runner.folder.path / file.path}", err=True)
+                click.echo(f"{file.size:>10,}  {printable(str(runner.folder.path / file.path))}", err=True)
         case "/cost":
             cost = "price not known" if record.cost is None else f"${record.cost:.4f}"
             used = f"{record.usage.input:,} tokens in, {record.usage.output:,} out, {cost}"

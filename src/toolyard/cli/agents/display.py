@@ -93,7 +93,7 @@ class RunDisplay:
             case AgentEnded():
                 self._set_running(f"model {event.agent}", None)
                 if "/" in event.agent:
-                    how = "done" if event.kind == "done" else click.style(event.reason, fg="yellow")
+                    how = "done" if event.kind == "done" else click.style(one_line(event.reason), fg="yellow")
                     self._line(event.agent, f"{how} after {_seconds(event.seconds)}")
             case RunWarning():
                 self._end_line()

@@ -21,7 +21,7 @@ import msgspec
 from .. import traffic
 from ..agents.gateway import GatewayChoice, OpenRunGateway, RunGateway, known_secrets, prepare_gateway
 from ..process import stdout_for_data
-from ..ui.messages import CommandError, hint, is_terminal, one_line, say, warn
+from ..ui.messages import CommandError, hint, is_terminal, one_line, printable, say, warn
 from ..ui.output import print_json, print_text
 from ..ui.tables import print_table
 from .keys import DURATION, moment_of
@@ -168,7 +168,7 @@ def agent(
     else:
         click.echo(summary_line(outcome), err=True)
         for file in outcome.record.files:
-            click.echo(f"  {prepared.folder.path / file.path}", err=True)
+            click.echo(f"  {printable(str(prepared.folder.path / file.path))}", err=True)
         if not outcome.is_done:
             say("error" if outcome.status != "interrupted" else "warning", outcome.reason)
             if outcome.hint:

@@ -1,0 +1,1 @@
+"""Our own authorization server: people sign in, clients get tokens for the gateway."""

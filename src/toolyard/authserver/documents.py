@@ -1,0 +1,207 @@
+"""Clients whose id is the URL of a document about them (Client ID Metadata Documents).
+
+Owns the fetch, which a stranger causes: public addresses only, checked before the connection is made to that
+very address, no redirects, little time, little size. Owns what of a document counts, and how long.
+"""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from .._version import __version__
+from ..egress import AddressRules, Resolve, resolve
+from ..rest.http.connection import ApiConnection, RestResponse, RestTransportError
+from .clients import MAX_REDIRECTS, OAuthClient, is_redirect, shown_name
+
+if TYPE_CHECKING:
+    import ssl
+
+logger = logging.getLogger("toolyard.authserver")
+
+MAX_DOCUMENT = 32 * 1024
+MAX_URL = 512
+FETCH_SECONDS = 5.0
+MAX_FETCHES = 8
+"""At a time: whoever asks for more waits."""
+MIN_FRESH, USUAL_FRESH, MAX_FRESH = 60.0, 3600.0, 24 * 3600.0
+FAILED_SECONDS = 30.0
+"""A document that could not be had is not asked for again within this time."""
+MAX_CACHED = 512
+_MAX_AGE = re.compile(r"(?:^|[,\s])max-age=(\d{1,9})", re.IGNORECASE)
+_PATH = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
+
+PINNED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "https://claude.ai/oauth/mcp-oauth-client-metadata": (
+        "Claude",
+        ("https://claude.ai/api/mcp/auth_callback", "https://claude.com/api/mcp/auth_callback"),
+    ),
+    "https://claude.ai/oauth/claude-code-client-metadata": (
+        "Claude Code",
+        ("http://localhost/callback", "http://127.0.0.1/callback"),
+    ),
+    "https://vscode.dev/oauth/client-metadata.json": (
+        "Visual Studio Code",
+        (
+            "http://127.0.0.1/",
+            "http://localhost/",
+            "https://vscode.dev/redirect",
+            "https://insiders.vscode.dev/redirect",
+        ),
+    ),
+}
+"""Names and redirects of well-known clients: their documents cannot be fetched from many data centres."""
+
+
+class _Known(Struct, frozen=True):
+    client: OAuthClient | None
+    until: float
+
+
+class DocumentError(Exception):
+    """Why a document cannot be used."""
+
+
+class FetchedDocuments:
+    """Finds a client by the URL of its document. `allow` are private addresses that may be fetched from."""
+
+    def __init__(
+        self,
+        allow: tuple[str, ...] = (),
+        resolve: Resolve = resolve,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rules = AddressRules(allow)
+        self._resolve = resolve
+        self._clock = clock
+        self._known: dict[str, _Known] = {}
+        self._fetching: dict[str, asyncio.Task[OAuthClient | None]] = {}
+        self._slots = asyncio.Semaphore(MAX_FETCHES)
+        self._tls: ssl.SSLContext | None = None
+
+    async def find(self, url: str) -> OAuthClient | None:
+        """None if there is no usable document; why is in the log."""
+        pinned = PINNED.get(url)
+        if pinned is not None:
+            return _client(url, *pinned)
+        known = self._known.get(url)
+        if known is not None and self._clock() < known.until:
+            return known.client
+        task = self._fetching.get(url)
+        if task is None:
+            task = self._fetching[url] = asyncio.create_task(self._find(url))
+            task.add_done_callback(lambda _: self._fetching.pop(url, None))
+        return await asyncio.shield(task)
+
+    async def close(self) -> None:
+        tasks = list(self._fetching.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _find(self, url: str) -> OAuthClient | None:
+        client, fresh = None, FAILED_SECONDS
+        try:
+            host, port, is_secure = self._check_url(url)
+            async with self._slots, asyncio.timeout(FETCH_SECONDS):
+                reply = await self._fetch(url, host, port, is_secure)
+            client, fresh = read_document(url, reply), freshness(reply.headers.get("cache-control", ""))
+        except TimeoutError:
+            logger.info("the document of the client %r did not come in time", url[:MAX_URL])
+        except (DocumentError, RestTransportError, OSError, UnicodeError) as error:
+            logger.info("the document of the client %r cannot be used: %s", url[:MAX_URL], error)
+        while len(self._known) >= MAX_CACHED:
+            del self._known[next(iter(self._known))]
+        self._known[url] = _Known(client, self._clock() + fresh)
+        return client
+
+    def _check_url(self, url: str) -> tuple[str, int, bool]:
+        """Host, port, and whether it is https. Plain http is for this machine only."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise DocumentError("its address is no URL") from None
+        host = parts.hostname or ""
+        segments = parts.path.split("/")
+        if len(url) > MAX_URL or not _PATH.fullmatch(parts.path) or len(parts.path) < 2 or not host:
+            raise DocumentError("its address must have a host and a path")
+        if parts.fragment or "@" in parts.netloc or "." in segments or ".." in segments or "#" in url:
+            raise DocumentError("its address has a user, a fragment or dots in it")
+        is_secure = parts.scheme == "https"
+        if not is_secure and host not in ("127.0.0.1", "localhost", "::1"):
+            raise DocumentError("its address is not https")
+        return host, port or (443 if is_secure else 80), is_secure
+
+    async def _fetch(self, url: str, host: str, port: int, is_secure: bool) -> RestResponse:
+        addresses = await self._resolve(host, port)
+        if not addresses or not all(self._rules.allows(host, address, port) for address in addresses):
+            raise DocumentError("its address is not public")
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(
+            ApiConnection,
+            addresses[0],
+            port,
+            ssl=self._context() if is_secure else None,
+            server_hostname=host if is_secure else None,
+        )
+        parts = urlsplit(url)
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        head = (
+            f"GET {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: application/json\r\n"
+            f"Accept-Encoding: identity\r\nUser-Agent: toolyard/{__version__}\r\nConnection: close\r\n\r\n"
+        )
+        try:
+            return await connection.exchange([head.encode("ascii")], MAX_DOCUMENT)
+        finally:
+            connection.close()
+
+    def _context(self) -> "ssl.SSLContext":
+        if self._tls is None:
+            import ssl  # its context takes 50 ms of CPU, once
+
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+
+def read_document(url: str, reply: RestResponse) -> OAuthClient:
+    """Raises DocumentError if it is not a document of this client."""
+    if reply.status != 200:
+        raise DocumentError(f"it was answered with status {reply.status}")
+    if "json" not in reply.headers.get("content-type", ""):
+        raise DocumentError("it is not JSON")
+    try:
+        values = msgspec.json.decode(reply.body, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise DocumentError("it is not a JSON object") from None
+    if values.get("client_id") != url:
+        raise DocumentError("its client_id is not its address")
+    if "client_secret" in values or values.get("token_endpoint_auth_method", "none") != "none":
+        raise DocumentError("it wants a way to authenticate other than 'none'")
+    given: Any = values.get("redirect_uris")
+    uris: list[Any] = cast("list[Any]", given) if isinstance(given, list) else []
+    usable = [uri for uri in uris[:MAX_REDIRECTS] if isinstance(uri, str) and is_redirect(uri)]
+    name = shown_name(values.get("client_name"))
+    if not usable or not name:
+        raise DocumentError("it has no client_name or no usable redirect_uris")
+    return _client(url, name, tuple(usable))
+
+
+def _client(url: str, name: str, redirects: tuple[str, ...]) -> OAuthClient:
+    return OAuthClient(
+        id=url, label=url, name=name, redirect_uris=redirects, host=urlsplit(url).hostname or ""
+    )
+
+
+def freshness(cache_control: str) -> float:
+    """For how many seconds a document counts, by its Cache-Control and within our own limits."""
+    if re.search(r"no-store|no-cache", cache_control, re.IGNORECASE):
+        return MIN_FRESH
+    found = _MAX_AGE.search(cache_control)
+    return USUAL_FRESH if found is None else min(max(float(found[1]), MIN_FRESH), MAX_FRESH)
