@@ -84,9 +84,7 @@ ON_LAMBDA = (
 )
 """A function is stateless: an instance serves one request at a time, and may be gone after it."""
 
-NOT_OURS = {
-    "auth/": "the client sends the headers it is given; who gets a token, and how, is up to its user",
-}
+NOT_OURS: dict[str, str] = {}
 """Client scenarios, by how their names begin, that are not about what our client does."""
 
 ON_WAY: dict[str, tuple[Apart, ...]] = {

@@ -10,10 +10,13 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import aiohttp
+
 from toolyard import Client
-from toolyard.client import Elicitation, ElicitResult, McpError, SampleRequest, SampleResult, ToolInfo
+from toolyard.client import Elicitation, ElicitResult, McpError, OAuth, SampleRequest, SampleResult, ToolInfo
 
 EXAMPLES: dict[str, Any] = {"integer": 2, "number": 3, "boolean": True, "array": [], "object": {}}
 ECHO, ECHOED = "json_schema_echo", "json_schema_2020_12_tool"
@@ -53,12 +56,57 @@ async def explore(client: Client, given: list[dict[str, Any]]) -> None:
             await client.get_prompt(prompt.name)
 
 
+CLIENT_DOCUMENT = "https://conformance-test.local/client-metadata.json"
+REDIRECT = "http://localhost:3000/callback"
+
+
+async def agree(url: str) -> str:
+    """The user: the suite's authorization server agrees at once, and sends the browser back."""
+    async with aiohttp.ClientSession() as browser, browser.get(url, allow_redirects=False) as page:
+        return page.headers["Location"]
+
+
+def credentials(scenario: str, context: dict[str, Any], folder: Path) -> OAuth | None:
+    """How the client logs in, by the kind of scenario."""
+    if not scenario.startswith("auth/"):
+        return None
+    kind = scenario.removeprefix("auth/")
+    known: dict[str, Any] = {
+        key: context[key] for key in ("client_id", "client_secret") if isinstance(context.get(key), str)
+    }
+    if kind == "client-credentials-jwt":
+        key = {
+            "private_key": context["private_key_pem"],
+            "algorithm": context.get("signing_algorithm", "ES256"),
+        }
+        return OAuth("client_credentials", client_id=context["client_id"], **key)
+    if kind == "client-credentials-basic":
+        return OAuth("client_credentials", **known)
+    if kind == "enterprise-managed-authorization":
+        provider = {
+            "token_endpoint": context["idp_token_endpoint"],
+            "client_id": context.get("idp_client_id", context["client_id"]),
+        }
+        return OAuth("id_jag", **known, subject_token=context["idp_id_token"], identity_provider=provider)
+    if kind == "wif-jwt-bearer":
+        file = folder / "assertion"
+        file.write_text(context["valid_jwt"])
+        return OAuth("workload_identity", **known, assertion_file=str(file))
+    options: dict[str, Any] = {"client_metadata_url": CLIENT_DOCUMENT, **known}
+    if kind.startswith("dpop"):
+        options["dpop"] = True
+    return OAuth(authorize=agree, redirect=REDIRECT, **options)
+
+
 async def main(url: str) -> None:
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     version = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION")
     handlers: dict[str, Any] = {"on_elicit": fill, "on_sample": sample, "roots": [Path.cwd()]}
-    async with Client(url, version=version, timeout=15, **handlers) as client:
-        await explore(client, context.get("toolCalls", []))
+    scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
+    with TemporaryDirectory() as folder:
+        auth = credentials(scenario, context, Path(folder))
+        async with Client(url, version=version, timeout=15, auth=auth, **handlers) as client:
+            await explore(client, context.get("toolCalls", []))
 
 
 if __name__ == "__main__":

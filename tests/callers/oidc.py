@@ -39,6 +39,16 @@ class OidcProvider:
         self._process.stdin.write(f"{word}\n".encode())
         await self.wait_for(b"done")
 
+    async def refreshes(self) -> int:
+        """How many refresh tokens were exchanged."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(b"count\n")
+        while not (line := (await self._process.stdout.readline()).strip()).isdigit():
+            assert line, "oidc-provider has ended"
+        await self.wait_for(b"done")
+        return int(line)
+
     async def service_token(self, resource: str, scope: str = "mcp") -> str:
         """A token of the client itself, for this resource."""
         form = {"grant_type": "client_credentials", "resource": resource, "scope": scope}
@@ -84,6 +94,26 @@ async def oidc_provider() -> AsyncIterator[OidcProvider]:
         assert process.stdin
         process.stdin.close()
         await process.wait()
+
+
+async def visit(browser: aiohttp.ClientSession, url: str, name: str, until: str) -> tuple[str, int, str]:
+    """Clicks through pages from `url` on; returns address, status and text of the first one below `until`."""
+    method, form = "GET", None
+    headers = {"Sec-Fetch-Site": "same-origin"}
+    for _ in range(12):
+        async with browser.request(method, url, data=form, allow_redirects=False, headers=headers) as page:
+            text = await page.text()
+            if page.status in (302, 303):
+                url, method, form = urljoin(url, page.headers["Location"]), "GET", None
+                continue
+            found = _FORM.search(text)
+            if url.startswith(until) or (found is None and "<button>" not in text):
+                return url, page.status, text
+            method = "POST"
+            if found is not None:
+                url = urljoin(url, found[1])
+                form = {**dict(_HIDDEN.findall(found[2])), "login": name, "password": "any"}
+    raise AssertionError("more pages than a person would read")
 
 
 _FORM = re.compile(r'<form[^>]*action="([^"]+)"[^>]*>(.*?)</form>', re.S)

@@ -1,6 +1,7 @@
 // The certified `oidc-provider` as an issuer: `node oidc_provider.mjs PACKAGE PORT`. Says "ready" when it
 // listens. Lines on stdin change it while it runs: "rotate" (a new key signs, the old ones stay published),
-// "withdraw" (only the newest key is published), "opaque" and "jwt" (the form of new access tokens).
+// "withdraw" (only the newest key is published), "opaque" and "jwt" (the form of new access tokens), "ttl N" (the
+// seconds that new access tokens live), "count" (prints how many refreshes).
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
@@ -13,6 +14,8 @@ const adapter = createMemoryAdapter(0);
 const issuer = `http://127.0.0.1:${port}`;
 const keys = [];
 let format = 'jwt';
+let ttl = 3600;
+let refreshes = 0;
 let answer;
 
 function addKey() {
@@ -40,6 +43,8 @@ function start() {
     features: {
       clientCredentials: { enabled: true },
       devInteractions: { enabled: true },
+      deviceFlow: { enabled: true },
+      dPoP: { enabled: true },
       introspection: { enabled: true, allowedPolicy: () => true },
       registration: { enabled: true },
       revocation: { enabled: true, allowedPolicy: () => true },
@@ -50,12 +55,13 @@ function start() {
           audience: resource,
           scope: 'mcp mcp:write',
           accessTokenFormat: format,
-          accessTokenTTL: 3600,
+          accessTokenTTL: ttl,
           jwt: { sign: { alg: 'ES256' } },
         }),
       },
     },
   });
+  provider.on('grant.success', (ctx) => { refreshes += ctx.oidc.params.grant_type === 'refresh_token'; });
   answer = provider.callback();
 }
 
@@ -67,6 +73,8 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   if (line === 'rotate') addKey();
   if (line === 'withdraw') keys.splice(1);
   if (line === 'opaque' || line === 'jwt') format = line;
+  else if (line.startsWith('ttl ')) ttl = Number(line.slice(4));
+  else if (line === 'count') console.log(String(refreshes));
   else start();
   console.log('done');
 }).on('close', () => process.exit(0));

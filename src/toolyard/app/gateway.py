@@ -28,6 +28,7 @@ from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
 from ..telemetry.redaction import configured_secrets
 from ..telemetry.serving import RequestTracing
+from ..upstream.accounts import Accounts
 from ..upstream.handshake import INSTANCE
 from ..upstream.http.client import PooledHttpClient
 from ..views import AllView, BareView
@@ -39,6 +40,7 @@ from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
 from .callers import GatewayCallers
+from .connections import GatewayConnections
 from .nested import NestedCalls
 from .policy import GatewayPolicy, is_guarded
 from .results import ResultShaping, with_widened_schema
@@ -90,6 +92,7 @@ class Gateway:
         self._store = CatalogueStore(folder if tap is None else None)
         make_id = new_id if tap is None else tap.new_id
         self.storage = GatewayStorage(config, folder, self.sealer, make_id=make_id)
+        self.connections = GatewayConnections(config, self.storage.vault)
         self.callers = GatewayCallers(
             config,
             folder,
@@ -162,6 +165,7 @@ class Gateway:
             leases=self.storage.leases,
             remotes=self.remotes,
             profiles=self.storage.profiles,
+            accounts=self.accounts,
         )
 
     async def _note_refused(self, peer: str, reason: str) -> None:
@@ -277,6 +281,7 @@ class Gateway:
             self._many_tenants,
             NestedCalls(self.view),
             self._tap,
+            self.connections.open,
         )
         server = self._servers[config.name] = MountedServer(config, shared)
         self._mounts[config.name] = server.mount
@@ -334,6 +339,10 @@ class Gateway:
     def remotes(self) -> Mapping[str, Remote]:
         """The upstreams that search by themselves."""
         return {name: one.remote for name, one in self._servers.items() if one.remote is not None}
+
+    def accounts(self) -> Mapping[str, Accounts]:
+        """The accounts of callers, by the servers that want a login."""
+        return {name: one.accounts for name, one in self._servers.items() if one.accounts is not None}
 
     @property
     def servers(self) -> list[str]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..sessions.leases import Leases
     from ..sessions.profiles import ProfileStore
     from ..state.store import State
+    from ..upstream.accounts import Accounts
 
 
 logger = logging.getLogger("toolyard.app")
@@ -164,6 +165,7 @@ class GatewaySearch:
         leases: "Leases",
         remotes: "Callable[[], Mapping[str, Remote]]" = dict,
         profiles: "ProfileStore | None" = None,
+        accounts: "Callable[[], Mapping[str, Accounts]]" = dict,
     ) -> None:
         path = None if folder is None else folder / _index_file(config)
         self._indexing = IndexSync(view_context.catalogue, path, sizes)
@@ -176,6 +178,7 @@ class GatewaySearch:
             settings=config.search,
             feedback=SearchFeedback(state),
             profiles=profiles,
+            accounts=accounts,
         )
 
     def view(

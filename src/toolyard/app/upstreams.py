@@ -18,6 +18,7 @@ from ..composio import KEY_HEADER
 from ..config import Composio, Config, Http, InProcess, ServerConfig, Stdio
 from ..config.references import plain
 from ..dispatch import Breaker, Mount
+from ..dispatch.accounts import AccountUpstream
 from ..dispatch.composio import ComposioUpstream
 from ..dispatch.composio.sessions import ComposioSessions
 from ..dispatch.composio.tools import SessionTools
@@ -26,14 +27,16 @@ from ..dispatch.remote import Remote
 from ..sessions.leases import Leases
 from ..telemetry.metrics import Metrics
 from ..telemetry.requests import Transport
+from ..upstream.accounts import Accounts
 from ..upstream.base import Upstream
 from ..upstream.composio import ComposioClient, JsonApi, LabsClient, ToolRouterClient
 from ..upstream.connection import GATEWAY_CALLER, ConnectionPool, ConnectionPoolByEra, StartProgress
 from ..upstream.handshake import MODERN_META
-from ..upstream.http.client import PooledHttpClient
+from ..upstream.http.client import EndpointAuth, PooledHttpClient
 from ..upstream.http.connector import HttpConnector
 from ..upstream.inprocess import CallToolOf, InProcessUpstream
 from ..upstream.stdio.connector import StdioConnector
+from ..wire.call import Principal
 from ..wire.seal import Sealer
 from ..wire.versions import Era, era_of
 
@@ -74,6 +77,8 @@ class SharedParts(NamedTuple):
     call_tool: CallToolOf
     """How a server in this process calls the other tools of a caller."""
     tap: UpstreamTap | None = None
+    accounts: "Callable[[ServerConfig, Callable[[], None]], Accounts] | None" = None
+    """Makes the accounts of callers at a server that has `auth`."""
 
 
 class MountedServer:
@@ -85,12 +90,13 @@ class MountedServer:
         self.listing = shared.catalogue.add(config, self._start_progress)
         shared.store.load(config, self.listing)
         breaker = Breaker(config.name, self._on_trouble)
-        made = _Builder(config, shared, self.listing, breaker, self._on_open).build()
+        made = _Builder(config, shared, self.listing, breaker, self._on_open, self._on_connected).build()
         if shared.tap is not None:
             made = made._replace(upstream=shared.tap.wrap(config, made.upstream))
         self._stdio = made.stdio
         self.upstream = made.upstream
         self.remote = made.remote
+        self.accounts = made.accounts
         self.mount = Mount(
             config,
             made.upstream,
@@ -159,6 +165,10 @@ class MountedServer:
         if again and self._shared.metrics is not None:
             self._shared.metrics.reconnected(self.config.name)
 
+    def _on_connected(self) -> None:
+        """Somebody connected an account: the lists may be readable now."""
+        self._sync.session_opened()
+
     def _on_retry(self) -> None:
         if self._shared.metrics is not None:
             self._shared.metrics.retried(self.config.name)
@@ -196,6 +206,7 @@ class _Built(NamedTuple):
     url: str = ""
     remote: Remote | None = None
     stdio: _Program | None = None
+    accounts: Accounts | None = None
 
 
 class _Builder:
@@ -208,7 +219,9 @@ class _Builder:
         listing: ServerCatalogue,
         breaker: Breaker,
         on_open: Callable[[bool], None],
+        on_connected: Callable[[], None],
     ) -> None:
+        self._on_connected = on_connected
         self._config = config
         self._shared = shared
         self._listing = listing
@@ -255,10 +268,20 @@ class _Builder:
 
     def _http(self, where: Http) -> _Built:
         config, shared = self._config, self._shared
+        if config.auth is not None and shared.accounts is not None:
+            accounts = shared.accounts(config, self._on_connected)
+            upstream = AccountUpstream(
+                accounts, lambda auth: self._reached(where, auth), lambda: Principal(), shared.sealer
+            )
+            return _Built(upstream, "http", where.url, accounts=accounts)
+        return _Built(self._reached(where, None), "http", where.url)
+
+    def _reached(self, where: Http, auth: EndpointAuth | None) -> Upstream:
+        config, shared = self._config, self._shared
         limits = config.connect_timeout, config.max_result
-        connector = HttpConnector(config.name, where, shared.http, *limits, self._known_era)
+        connector = HttpConnector(config.name, where, shared.http, *limits, self._known_era, auth=auth)
         if where.era == "caller":
-            legacy_first = HttpConnector(config.name, where, shared.http, *limits, first="legacy")
+            legacy_first = HttpConnector(config.name, where, shared.http, *limits, first="legacy", auth=auth)
             pool = ConnectionPoolByEra(
                 config.name, connector, legacy_first, self._on_open, many_tenants=shared.many_tenants
             )
@@ -268,7 +291,7 @@ class _Builder:
         if where.session_url:
             rest = JsonApi(config.name, shared.http, where.session_url, where.headers, config.connect_timeout)
             upstream = LeasedUpstream(config.name, upstream, shared.leases, where.session_header, rest)
-        return _Built(upstream, "http", where.url)
+        return upstream
 
     def _composio(self, where: Composio) -> _Built:
         config, shared, listing = self._config, self._shared, self._listing

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 import time
+from contextlib import suppress
 from typing import Any, Protocol
 
 from msgspec import Raw
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from ..config import ServerConfig, Stdio
 from ..telemetry.redaction import redact
 from ..upstream.base import Forward, Upstream
-from ..upstream.errors import InvalidReplyError, UpstreamError
+from ..upstream.errors import CredentialError, InvalidReplyError, UpstreamError
 from ..wire.call import Call, Caller
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import encode
@@ -35,6 +36,8 @@ FLAPPING_COUNT = 10
 SHORTEST_TTL = 5.0
 REFRESH_SECONDS = 300.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
+CREDENTIAL_SECONDS = 10.0
+"""How often it is looked whether there is a credential now; whoever connects it here says so at once."""
 
 
 class UpstreamHealth(Protocol):
@@ -143,6 +146,14 @@ class CatalogueSync:
                     # A busy upstream may just be slow; one whose breaker is open is stuck.
                     self._failed("it does not answer")
                     await self._health.reset()
+            except CredentialError as error:
+                # Nothing is wrong with it, and callers who have a credential may use it.
+                self.report_fault(error.reason)
+                self._server.settled.set()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CREDENTIAL_SECONDS):
+                        await self._wake.wait()
+                continue
             except McpError as error:
                 self._failed(getattr(error, "reason", error.message))
             except Exception as error:  # a supervisor goes on after any error

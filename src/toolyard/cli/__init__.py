@@ -36,6 +36,8 @@ COMMANDS = {
     "doctor": "commands.doctor",
     "vault": "commands.vault:vault",
     "secret": "commands.vault:secret",
+    "login": "commands.login:login",
+    "logout": "commands.login:logout",
     "keys": "commands.keys",
     "logins": "commands.logins",
     "grant": "commands.grant",

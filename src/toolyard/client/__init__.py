@@ -9,6 +9,7 @@ exceptions. The transports are those of `toolyard.upstream`, which the gateway s
 from ..wire.call import ClientInfo
 from ..wire.errors import McpError
 from ..wire.types import PromptInfo, ResourceInfo, ResourceTemplateInfo, ToolInfo
+from .auth import OAuth
 from .client import Client
 from .errors import (
     ClientError,
@@ -58,6 +59,7 @@ __all__ = [
     "ListPage",
     "LogMessage",
     "McpError",
+    "OAuth",
     "Other",
     "Progress",
     "PromptInfo",

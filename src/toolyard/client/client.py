@@ -52,6 +52,7 @@ from .types import (
 
 if TYPE_CHECKING:
     from ..kit.server import Server
+    from .auth import OAuth
 
 logger = logging.getLogger("toolyard.client")
 
@@ -88,6 +89,8 @@ class Client:
     Handlers are plain or async functions; a plain one holds the event loop while it runs. What the client
     declares to be able to do follows from the handlers that it has; `capabilities` is added to that.
 
+    `auth` (`toolyard.client.OAuth`) logs in where a server at an address wants that.
+
     `identity` and `keys` (by header) are for a server in this process: who calls, and what they would bring
     over HTTP.
     """
@@ -97,6 +100,7 @@ class Client:
         target: "Server | Service | str | Path | Sequence[str]",
         *,
         headers: Mapping[str, str] | None = None,
+        auth: "OAuth | None" = None,
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
         era: Era | None = None,
@@ -128,6 +132,7 @@ class Client:
             open_timeout,
             identity,
             keys or {},
+            auth,
         )
         answers: dict[str, Any] = {}
         if on_elicit is not None:
@@ -153,7 +158,8 @@ class Client:
         if self._open is not None:
             raise ClientError("the client is open already", "make another one for a second connection")
         opened = self._opened = await open_target(self._target, self._options)
-        waited = self._options.open_timeout or self._timeout
+        patient = None if self._options.auth is None else self._options.auth.seconds
+        waited = self._options.open_timeout or patient or self._timeout
         conversation = ClientConversation(opened.name, opened.connector, self._manner, self._handlers, waited)
         try:
             await conversation.open()

@@ -21,6 +21,7 @@ from .memory import MemoryConnector
 
 if TYPE_CHECKING:
     from ..config import Config
+    from .auth import OAuth
 
 MAX_RESULT = 2**30
 CONNECT_SECONDS = 30.0
@@ -41,6 +42,7 @@ class TargetOptions(Struct, frozen=True):
     open_timeout: float | None = None
     identity: Identity | None = None
     keys: Mapping[str, str] = {}
+    auth: "OAuth | None" = None
 
 
 class Opened(Struct):
@@ -67,6 +69,8 @@ async def open_target(target: Any, options: TargetOptions) -> Opened:
         return _at_address(target, options)
     if options.headers:
         raise TargetError("headers are for servers at an address", "give a URL, or leave them out")
+    if options.auth is not None:
+        raise TargetError("auth is for servers at an address", "give a URL, or leave it out")
     if isinstance(target, list | tuple):
         return _by_command([str(part) for part in target], options)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if options.env or options.cwd is not None:
@@ -96,8 +100,26 @@ def _at_address(url: str, options: TargetOptions) -> Opened:
     client = DirectHttpClient()
     seconds = options.open_timeout or CONNECT_SECONDS
     where = Http(url=url, headers=dict(options.headers))
-    connector = HttpConnector(url, where, client, seconds, MAX_RESULT, options.era)
-    return Opened(url, connector, True, client.close)
+    auth = options.auth
+    if auth is None:
+        connector = HttpConnector(url, where, client, seconds, MAX_RESULT, options.era)
+        return Opened(url, connector, True, client.close)
+    connector = HttpConnector(
+        url,
+        where,
+        client,
+        seconds,
+        MAX_RESULT,
+        options.era,
+        auth=auth.session(url, url),
+        open_timeout=options.open_timeout or auth.seconds,
+    )
+
+    async def close() -> None:
+        await auth.close()
+        await client.close()
+
+    return Opened(url, connector, True, close)
 
 
 def check_url(url: str) -> None:

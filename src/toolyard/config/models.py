@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from .callers import AccessConfig, AuditConfig, AuthConfig, LimitsConfig
 from .references import SecretReference
+from .server_auth import OAuthAuth
 
 GIB = 2**30
 
@@ -88,6 +89,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     max_result: int = GIB
     start: Literal["lazy", "eager"] = "lazy"
     results: ServerResults = ServerResults()
+    auth: OAuthAuth | None = None
+    """How the gateway gets tokens for it; None: it needs none, or `headers` has what it needs."""
     caller_keys: tuple[str, ...] = ()
     """Lower-case names of headers with callers' own keys for this server. No other server gets them."""
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from .errors import ConfigValueError, UnusableEntryError, nearest, nearest_or_all
 from .models import Composio, Http, InProcess, ResultLimits, ServerConfig, ServerResults, Stdio
+from .server_auth_table import oauth_auth
 from .values import (
     Reader,
     flag,
@@ -154,6 +155,7 @@ COMMON: dict[str, Reader] = {
     "start": one_of("lazy", "eager"),
     "results": _results,
     "caller_keys": header_names,
+    "auth": oauth_auth,
 }
 SWITCHES: dict[str, Reader] = {
     "enabled": flag,
@@ -227,7 +229,23 @@ def server_config(entry: ServerEntry, env: Mapping[str, str]) -> ServerConfig:
         raise ConfigValueError(
             f"has 'caller_keys', which {kind!r} does not support", "use it with 'url' or 'module'"
         )
+    if common.get("auth") is not None:
+        _check_auth(where, common)
     return ServerConfig(name=entry.name, where=where, **common)
+
+
+def _check_auth(where: Stdio | Http | InProcess | Composio, common: dict[str, Any]) -> None:
+    if not isinstance(where, Http):
+        raise ConfigValueError("has 'auth', which is for servers at an address", "use it with 'url'")
+    if any(name.lower() == "authorization" for name in where.headers):
+        raise ConfigValueError(
+            "has 'auth' and an Authorization header together", "keep only one of them: a server has one way"
+        )
+    if "authorization" in common.get("caller_keys", ()):
+        raise ConfigValueError(
+            "has 'auth' and callers' own Authorization together",
+            "keep only one of them: a server has one way",
+        )
 
 
 def _composio(own: dict[str, Any], env: Mapping[str, str]) -> Composio:

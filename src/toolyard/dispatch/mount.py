@@ -29,6 +29,7 @@ from ..upstream.composio.rest import JsonApi
 from ..upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
 from ..upstream.errors import (
     ConnectionLostError,
+    CredentialError,
     HttpRpcError,
     InvalidReplyError,
     NotReachedError,
@@ -320,7 +321,7 @@ class Mount:
             try:
                 outcome = await self.upstream.send(forward)
             except UpstreamError as error:
-                if not isinstance(error, UpstreamBusyError | UpstreamStartingError):
+                if not isinstance(error, UpstreamBusyError | UpstreamStartingError | CredentialError):
                     self.breaker.failed(error.reason)
                 pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries) * random.uniform(0.5, 1.5)
                 pause = max(pause, error.retry_after or 0.0)

@@ -20,7 +20,7 @@ from .._version import __version__
 from ..wire.call import Call, Caller, ClientInfo, Identity, Principal
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.versions import LATEST_LEGACY, LATEST_MODERN, Era, era_of
-from .errors import NotReachedError, UpstreamBusyError, UpstreamError, UpstreamStartingError
+from .errors import CredentialError, NotReachedError, UpstreamBusyError, UpstreamError, UpstreamStartingError
 from .messages.spool import Spooled
 
 Params = dict[str, Raw]
@@ -432,6 +432,8 @@ class ConnectionPool:
         self._starting[profile] = time.monotonic()
         try:
             connection = await self._connector.open(profile)
+        except CredentialError:
+            raise
         except UpstreamError:
             self._backoff.failed()
             raise

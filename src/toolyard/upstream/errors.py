@@ -8,6 +8,8 @@ UpstreamError           -32603, names the server; `data` has `server` and `reaso
 │   └── UpstreamDownError      known to be down: do not retry now
 ├── UpstreamRefusedError  it rejected the gateway: a retry does not help; `status` is its HTTP status,
 │                         `expired` says that it named an expired session
+├── CredentialError       there is no credential for this caller; says nothing about the server
+│   └── ConsentRequiredError   the caller has to agree first, in a browser
 ├── ConnectionLostError   the request left and no answer came: retry only what may run twice
 ├── UpstreamTimeoutError  no answer within the time limit
 └── InvalidReplyError     the answer is not valid JSON-RPC
@@ -79,6 +81,22 @@ class UpstreamRefusedError(UpstreamError):
         super().__init__(server, reason)
         self.status = status
         self.expired = expired
+
+
+class CredentialError(UpstreamError):
+    expected = True
+    """Not logged for each call: it concerns one caller."""
+
+
+class ConsentRequiredError(CredentialError):
+    """`scopes` are those that the server asked for, and `earlier` those that were granted before."""
+
+    def __init__(
+        self, server: str, reason: str, scopes: tuple[str, ...] = (), earlier: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(server, reason)
+        self.scopes = scopes
+        self.earlier = earlier
 
 
 class ConnectionLostError(UpstreamError):

@@ -116,6 +116,11 @@ class Vault:
         self._records: OrderedDict[SecretAddress, _Record] = OrderedDict()
         self._opening = asyncio.Lock()
 
+    @property
+    def store(self) -> State:
+        """Where its records are: all who share them can agree there who does what."""
+        return self._state
+
     async def close(self) -> None:
         self._tenants.clear()
         self._records.clear()

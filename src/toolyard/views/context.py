@@ -1,6 +1,6 @@
 """The shared dependencies of all views, and those of the meta tools. The app builds both."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from ..dispatch import Mount
 from ..dispatch.remote import AppConnection
 from ..pipeline import Handler
 from ..telemetry.serving import RequestTracing
+from ..upstream.errors import CredentialError
 from ..wire.call import Call, Principal
 from ..wire.seal import Sealer
 from .forwarding import FitTask, SealedTaskIds
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ..sessions.leases import Leases
     from ..sessions.profiles import ProfileStore
     from ..state.store import State
+    from ..upstream.accounts import Accounts
 
 
 CONNECT_TOOL = "COMPOSIO_MANAGE_CONNECTIONS"
@@ -134,6 +136,24 @@ class MetaToolContext(Struct, kw_only=True):
     """The current ones: a new configuration replaces them."""
     feedback: "SearchFeedback"
     profiles: "ProfileStore | None" = None
+    accounts: "Callable[[], Mapping[str, Accounts]]" = dict
+    """The accounts of callers at servers that want a login, by server name."""
+
+    async def unconnected(self, call: Call, servers: "Iterable[str]") -> dict[str, str]:
+        """Which of these servers the caller has no account at, and why."""
+        accounts = self.accounts()
+        found: dict[str, str] = {}
+        for server in dict.fromkeys(servers):
+            if server not in accounts:
+                continue
+            try:
+                state = await accounts[server].state(call.caller.identity.principal)
+            except CredentialError as error:
+                found[server] = error.reason
+            else:
+                if not state.connected:
+                    found[server] = state.reason
+        return found
 
     def remotes_of(self, call: Call) -> "Mapping[str, Remote]":
         """The remotes that the caller may know of."""

@@ -10,6 +10,7 @@ import re
 import select
 import socket
 import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -110,9 +111,18 @@ class RestRequest(Struct, frozen=True):
 
 class RestClient:
     def __init__(
-        self, origin: ApiOrigin, idle_seconds: float = IDLE_SECONDS, sure_seconds: float = SURE_SECONDS
+        self,
+        origin: ApiOrigin,
+        idle_seconds: float = IDLE_SECONDS,
+        sure_seconds: float = SURE_SECONDS,
+        locate: Callable[[str, int], Awaitable[str]] | None = None,
     ) -> None:
+        """`locate` gives the address to connect to, by host and port; without it the system chooses.
+
+        What it raises instead of an ApiUnreachableError is not caught here.
+        """
         self.origin = origin
+        self._locate = locate
         self._idle_seconds = idle_seconds
         self._sure_seconds = sure_seconds
         self._idle: list[ApiConnection] = []
@@ -172,8 +182,13 @@ class RestClient:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
+                host = origin.host if self._locate is None else await self._locate(origin.host, origin.port)
                 _, connection = await loop.create_connection(
-                    ApiConnection, origin.host, origin.port, ssl=self._context() if origin.secure else None
+                    ApiConnection,
+                    host,
+                    origin.port,
+                    ssl=self._context() if origin.secure else None,
+                    server_hostname=origin.host if origin.secure else None,
                 )
         except TimeoutError:
             raise ApiUnreachableError("no connection in time", sent=False) from None

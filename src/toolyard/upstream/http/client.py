@@ -44,6 +44,8 @@ ACCEPT = "application/json, text/event-stream"
 MAX_REFUSAL = 64 * 1024
 MAX_HOPS = 3
 EVENTS_PER_TURN = 20
+MAX_AUTHORIZED = 4
+"""How often a request is sent whose credential the server does not accept."""
 MAX_UNFINISHED = 2
 """How often a request is sent again whose connection was closed before it was written."""
 
@@ -119,6 +121,24 @@ class HttpClient(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class EndpointAuth(Protocol):
+    """Authorizes requests to one upstream in the name of one principal."""
+
+    def ready(self, method: str, url: "URL") -> Mapping[str, str] | None:
+        """The headers to add, if nothing has to be waited for."""
+        ...
+
+    async def headers(self, method: str, url: "URL") -> Mapping[str, str]:
+        """The headers to add. Raises CredentialError if there is no credential."""
+        ...
+
+    async def refused(
+        self, status: int, headers: Mapping[str, str], sent: Mapping[str, str], url: "URL", attempt: int
+    ) -> bool:
+        """The upstream answered 401 or 403 to what was `sent`; returns whether to send the request again."""
+        ...
 
 
 class PooledHttpClient:
@@ -233,8 +253,11 @@ class UpstreamEndpoint:
         headers: Mapping[str, str],
         connect_timeout: float,
         max_result: int,
+        auth: EndpointAuth | None = None,
     ) -> None:
         from yarl import URL
+
+        self._auth = auth
 
         self.server = server
         self._shown = url_for_spans(url)
@@ -254,9 +277,34 @@ class UpstreamEndpoint:
         self._failures = client.failures()
 
     async def send(
-        self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None, hops: int = 0
+        self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None
     ) -> "UpstreamResponse":
         """A reply whose head has come. `url` is another than the upstream's own, for its old transport."""
+        auth = self._auth
+        if auth is None:
+            return await self._send(method, headers, body, url)
+        attempt = 0
+        while True:
+            target = url or self.url
+            own = auth.ready(method, target) or await auth.headers(method, target)
+            sent = CIMultiDict(headers)
+            sent.update(own)
+            reply = await self._send(method, sent, body, url)
+            attempt += 1
+            if reply.status not in (401, 403) or attempt >= MAX_AUTHORIZED:
+                return reply
+            try:
+                again = await auth.refused(reply.status, reply.headers, own, target, attempt)
+            except BaseException:
+                reply.abandon()
+                raise
+            if not again:
+                return reply
+            reply.abandon()
+
+    async def _send(
+        self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None, hops: int = 0
+    ) -> "UpstreamResponse":
         failures = self._failures
         span: ExchangeSpan | None = None
         opened = 0
@@ -329,7 +377,7 @@ class UpstreamEndpoint:
             elsewhere = f"it redirects to {target.origin()}; configure that address instead"
             raise self._moved(response, elsewhere)
         self.url = target
-        return await self.send(method, headers, body, hops=hops)
+        return await self._send(method, headers, body, hops=hops)
 
     def _moved(self, response: HttpResponse, reason: str) -> UpstreamRefusedError:
         error = UpstreamRefusedError(self.server, reason, response.status)
@@ -345,6 +393,10 @@ class UpstreamEndpoint:
     def failures(self) -> tuple[type[BaseException], ...]:
         return self._failures.any
 
+    @property
+    def has_auth(self) -> bool:
+        return self._auth is not None
+
 
 class UpstreamResponse(Struct, eq=False):
     """A reply whose head has come. `release` hands its connection back, `abandon` breaks it off."""
@@ -356,6 +408,11 @@ class UpstreamResponse(Struct, eq=False):
     headers: "CIMultiDictProxy[str]"
     is_json: bool
     is_stream: bool
+
+    @property
+    def is_authorized(self) -> bool:
+        """Whether its request carried a credential that was obtained for it."""
+        return self._address.has_auth
 
     async def body(self) -> bytes | Spooled:
         """All of it, in memory when it is small."""
@@ -596,8 +653,7 @@ def _refusal(server: str, reply: UpstreamResponse, body: bytes) -> UpstreamError
             server, f"it answered HTTP {status}: its session is over", status, expired
         )
     if status in (401, 403):
-        wants = f"it answered HTTP {status}: it wants other credentials than 'headers' has"
-        return UpstreamRefusedError(server, wants, status)
+        return UpstreamRefusedError(server, _wanted(status, reply), status)
     if status in (429, 503):
         return NotReachedError(server, f"it answered HTTP {status}", retry_after(reply))
     if 400 <= status < 500 or 300 <= status < 400:
@@ -605,6 +661,16 @@ def _refusal(server: str, reply: UpstreamResponse, body: bytes) -> UpstreamError
             server, f"it answered HTTP {status}; is this the address of an MCP endpoint?", status
         )
     return ConnectionLostError(server, f"it answered HTTP {status}")
+
+
+def _wanted(status: int, reply: UpstreamResponse) -> str:
+    """What a server that wants another credential wants, as far as it says so."""
+    said = reply.headers.get("WWW-Authenticate", "").lower()
+    if status == 401 and said.startswith(("bearer", "dpop")) and not reply.is_authorized:
+        return 'it wants a login; add auth = "oauth" to its entry, and run `toolyard login` with its name'
+    if reply.is_authorized:
+        return f"it answered HTTP {status}: it does not accept the token that its issuer gave us"
+    return f"it answered HTTP {status}: it wants other credentials than 'headers' has"
 
 
 class _Supported(Struct):

@@ -8,6 +8,7 @@ from ...wire.errors import McpError
 from ...wire.versions import LATEST_MODERN, Era
 from ..connection import SILENT, ClientProfile, UpstreamConnection, UpstreamInfo
 from ..errors import (
+    CredentialError,
     HttpRpcError,
     InvalidReplyError,
     NotReachedError,
@@ -17,7 +18,7 @@ from ..errors import (
     says_expired,
 )
 from ..handshake import discovery, read_discovery
-from .client import HttpClient, ModernHttpConnection, UpstreamEndpoint
+from .client import EndpointAuth, HttpClient, ModernHttpConnection, UpstreamEndpoint
 from .legacy import LegacyHttpConnection, SseConnection
 
 NO_POST = (400, 404, 405, 406, 410, 415)
@@ -40,15 +41,20 @@ class HttpConnector:
         max_result: int,
         era: Era | None = None,
         first: Era = "modern",
+        auth: EndpointAuth | None = None,
+        open_timeout: float | None = None,
     ) -> None:
-        """`era` is the last known era of the upstream; without one, `first` is tried first."""
+        """`era` is the last known era of the upstream; without one, `first` is tried first.
+
+        `open_timeout` is for the whole handshake, if that may take longer than connecting.
+        """
         self._first = first
         self._server = server
-        self._connect_timeout = connect_timeout
+        self._connect_timeout = open_timeout or connect_timeout
         self._era = era
         self._only_sse = where.transport == "sse"
         self._make_address = lambda: UpstreamEndpoint(
-            server, client, where.url, where.headers, connect_timeout, max_result
+            server, client, where.url, where.headers, connect_timeout, max_result, auth
         )
         self._address: UpstreamEndpoint | None = None
 
@@ -66,6 +72,8 @@ class HttpConnector:
         except UpstreamRefusedError:
             self._era = None
             raise
+        except CredentialError:
+            raise
         except UpstreamError as error:
             self._era = None
             # No call has been sent yet, so any failure may be retried.
@@ -80,6 +88,8 @@ class HttpConnector:
             return await self._modern(address, profile) or await self._legacy(address, profile)
         try:
             return await self._legacy(address, profile)
+        except CredentialError:
+            raise
         except UpstreamError as error:
             if self._era is not None:  # another server may be there now; the next attempt finds out its era
                 raise

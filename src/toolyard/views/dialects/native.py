@@ -150,12 +150,12 @@ def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[s
         },
         "manage_connections": {
             "description": (
-                "Whether servers and apps are connected. For an app that is not: link gives an address for "
-                "the user to authorise it at, wait returns when they have."
+                "Whether servers and apps are connected. For one that is not: link gives an address for "
+                "the user to authorise it at, wait returns when they have. disconnect ends a connection."
             ),
             "input_schema": _object(
                 {
-                    "action": {"enum": ["status", "link", "wait"], "default": "status"},
+                    "action": {"enum": ["status", "link", "wait", "disconnect"], "default": "status"},
                     "names": {
                         "type": "array",
                         "items": {"type": "string"},
@@ -218,7 +218,7 @@ class _Calls(Struct):
 
 
 class _Connections(Struct):
-    action: Literal["status", "link", "wait"] = "status"
+    action: Literal["status", "link", "wait", "disconnect"] = "status"
     names: Annotated[list[ToolName], Meta(max_length=MAX_ITEMS)] = []
     seconds: Annotated[float, Meta(ge=0)] = 60.0
     session: str | None = None
@@ -261,8 +261,8 @@ async def _call_many(service: MetaToolService, call: Call, arguments: dict[str, 
 
 async def _connections(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
     given = _read(arguments, _Connections, {"action": "link", "names": ["gmail"]})
-    if given.action == "link" and not given.names:
-        raise ToolError('"names" is missing: name the app to link')
+    if given.action in ("link", "disconnect") and not given.names:
+        raise ToolError(f'"names" is missing: name what to {given.action}')
     found = await service.connections(
         call, given.names, given.action, seconds=given.seconds, session=given.session
     )

@@ -9,7 +9,8 @@ from msgspec import Struct, field
 
 from ...dispatch.remote import AppConnection, Remote
 from ...state.store import StateError
-from ...upstream.errors import UpstreamError
+from ...upstream.accounts import Accounts
+from ...upstream.errors import CredentialError, UpstreamError
 from ...wire.call import Call
 from ...wire.errors import McpError
 from ..context import MetaToolContext
@@ -17,7 +18,7 @@ from ..instructions import brief
 
 logger = logging.getLogger("toolyard.views")
 
-ConnectionAction = Literal["status", "link", "wait"]
+ConnectionAction = Literal["status", "link", "wait", "disconnect"]
 
 MAX_SECONDS = 600.0
 POLL_SECONDS = 0.2
@@ -92,9 +93,39 @@ class ConnectionManager:
     async def _servers(
         self, call: Call, servers: list[str], request: ConnectionRequest
     ) -> list[AppConnection]:
-        if request.action == "wait":
-            await self._wait_for(call, servers, request)
-        return [self._server(call, server) for server in servers]
+        accounts = self._context.accounts()
+        plain = [server for server in servers if server not in accounts]
+        if request.action == "wait" and plain:
+            await self._wait_for(call, plain, request)
+        return [
+            await self._account(call, accounts[server], request)
+            if server in accounts
+            else self._server(call, server)
+            for server in servers
+        ]
+
+    async def _account(self, call: Call, accounts: Accounts, request: ConnectionRequest) -> AppConnection:
+        """The caller's own account at a server that wants a login."""
+        name, principal = accounts.server, call.caller.identity.principal
+        link: str | None = None
+        try:
+            if request.action == "disconnect":
+                await accounts.disconnect(principal)
+            elif request.action == "wait" and await accounts.wait(
+                principal, min(request.seconds, MAX_SECONDS)
+            ):
+                await self._wait_for(call, [name], request)  # its lists are read now
+            state = await accounts.state(principal)
+            if request.action == "link" and not state.connected:
+                link = (await accounts.link(principal)).url
+        except CredentialError as error:
+            return AppConnection(name, "", "failed", message=brief(error.reason))
+        if not state.connected:
+            return AppConnection(name, "", "initiated" if link else "none", link=link, message=state.reason)
+        server = self._server(call, name)
+        if not server.is_active:
+            return server
+        return AppConnection(name, "", "active", message=f"{server.message}; {state.reason}")
 
     async def _wait_for(self, call: Call, servers: list[str], request: ConnectionRequest) -> None:
         enough: Callable[[list[bool]], bool] = all if request.every else any
@@ -141,6 +172,9 @@ class ConnectionManager:
         if request.action == "link":
             link, alias, fields = self._context.link, request.alias, request.fields
             return [await link(call, remote, app, alias, fields) for app in apps]
+        if request.action == "disconnect":
+            how = "accounts of its apps are disconnected where they were connected, at the remote itself"
+            return [AppConnection(remote.server, app, "failed", message=how) for app in apps or [""]]
         if request.action == "status":
             return list(await remote.connections(call, apps))
         if not apps:

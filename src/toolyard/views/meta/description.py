@@ -54,7 +54,10 @@ class ToolDescriber:
             tool = remote.get(name)
             entry = self._resolver.entry(call, name if tool is None else tool.name)
             if entry is not None:
-                answer.found.append(self._describe(entry, tool))
+                described = self._describe(entry, tool)
+                if await self._context.unconnected(call, [entry.server]):
+                    described.connected, described.auth = False, "oauth"
+                answer.found.append(described)
             else:
                 unavailable = why_unavailable(self._context.view_context.visible(call), name)
                 answer.unknown[name[:80]] = str(unavailable or await self._resolver.unknown(call, name))

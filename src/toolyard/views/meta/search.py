@@ -99,15 +99,25 @@ class ToolSearch:
             self._finding(query, limit, ours, theirs)
             for query, limit, ours, theirs in zip(queries, limits, local, remote.results, strict=True)
         ]
+        lacking = await self._mark_unconnected(call, findings)
         limit_schemas(findings, self._context.settings.schema_tokens)
         unknown = {} if search.requests else self._unknown_servers(call, queries)
         return MergedMatches(
             findings=findings,
             source="fallback" if is_fallback else _source(findings, local, remote.results),
-            missing=self._resolver.missing(call) | unknown | remote.missing,
+            missing=self._resolver.missing(call) | lacking | unknown | remote.missing,
             guidance=remote.guidance,
             session=remote.session,
         )
+
+    async def _mark_unconnected(self, call: Call, findings: Sequence[QueryMatches]) -> dict[str, str]:
+        """Say of tools that their server wants a login first, and of servers that nothing of them shows."""
+        found = [match for finding in findings for match in finding.results]
+        lacking = await self._context.unconnected(call, (match.server for match in found))
+        for match in found:
+            if match.server in lacking:
+                match.connected, match.auth, match.recommended = False, "oauth", False
+        return {server: f"{reason}; see manage_connections" for server, reason in lacking.items()}
 
     def _finding(
         self, query: ToolQuery, limit: int, local: list[ToolMatch], remote: list[ToolMatch]

@@ -1,0 +1,223 @@
+"""`toolyard login` and `toolyard logout`: connect a server that wants OAuth, and end the connection."""
+
+import asyncio
+import os
+import sys
+import webbrowser
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+import click
+
+from ..configuration import loader
+from ..configuration.file import ConfigFile
+from ..serving.session_key import session_key
+from ..ui.messages import CommandError, hint
+from .options import config_option
+
+if TYPE_CHECKING:
+    from ...config import Config, ServerConfig
+    from ...config.server_auth import OAuthAuth
+    from ...oauth.accounts import OAuthAccounts
+    from ...oauth.authorization import ServerProtection
+    from ...oauth.metadata import Challenge
+    from ...oauth.tokens import TokenRecord, TokenStore
+    from ...wire.call import Principal
+
+T = TypeVar("T")
+
+PORT = 8976
+"""The same each time, because many issuers compare the whole redirect, port included."""
+LOGIN_SECONDS = 600.0
+
+
+@click.command("login", short_help="Log in to a server that wants OAuth.")
+@click.argument("server")
+@click.option("--no-browser", is_flag=True, help="Show the address; paste back the one you are sent to.")
+@click.option("--device", is_flag=True, help="Log in with a code on another device, if the server can.")
+@click.option("--port", default=PORT, show_default=True, help="The port on this machine to come back to.")
+@config_option
+def login(server: str, no_browser: bool, device: bool, port: int, config: Path | None) -> None:
+    """Log in to SERVER, a name in the configuration. Its tokens are kept in the vault.
+
+    Opens a browser and waits for it to come back to this machine. Where there is no browser, shows the
+    address to open elsewhere; the page that you are sent to in the end does not load, and its address is what
+    to paste. An entry without `auth` gets auth = "oauth" when the login has worked.
+    """
+    file = _file(config)
+    settings = loader.load_config(file)
+    found, auth = _server(settings, server, file)
+    if auth.mode != "oauth":
+        raise CommandError(
+            f"{server!r} gets its tokens by {auth.mode!r}; nobody has to log in", "see its auth in the file"
+        )
+    headless = no_browser or not _has_browser()
+
+    async def work(accounts: "OAuthAccounts", principal: "Principal", tokens: "TokenStore") -> "TokenRecord":
+        from ...oauth.grants import UserSource
+
+        challenge = await accounts.probe()
+        redirect = f"http://127.0.0.1:{port}/callback"
+        if device:
+            protection = await accounts.discovery().find(challenge)
+            record = await _by_device(accounts, principal, protection, challenge, redirect)
+        else:
+            authorize = _paste if headless else _browse(redirect, server)
+            flow = accounts.flow(principal.tenant, redirect, "native")
+            record = await UserSource(accounts.discovery(), flow, authorize).obtain(challenge, None)
+        await tokens.save(accounts.address(principal), record)
+        return record
+
+    record = _with_accounts(settings, found, auth, work)
+    if found.auth is None:
+        _add_auth(file, server)
+    lasts = "" if record.refresh_token or record.lifetime is None else f", for {record.lifetime / 60:.0f} min"
+    click.echo(f"logged in to {server} ({urlsplit(record.issuer).netloc}){lasts}")
+    if record.lifetime is not None and not record.refresh_token:
+        hint("its issuer gave no refresh token, so you will have to log in again then")
+
+
+@click.command("logout", short_help="End the connection to a server.")
+@click.argument("server")
+@config_option
+def logout(server: str, config: Path | None) -> None:
+    """Forget the tokens for SERVER, and tell their issuer to revoke them."""
+    file = _file(config)
+    settings = loader.load_config(file)
+    found, auth = _server(settings, server, file)
+
+    async def work(accounts: "OAuthAccounts", principal: "Principal", tokens: "TokenStore") -> bool:
+        return await accounts.disconnect(principal)
+
+    if not _with_accounts(settings, found, auth, work):
+        raise CommandError(f"you are not logged in to {server!r}", f"toolyard login {server}")
+    click.echo(f"logged out of {server}")
+
+
+def _file(config: Path | None) -> Path:
+    file = loader.config_file(None, config)
+    if file is None:
+        raise CommandError("there is no configuration", "toolyard add NAME URL makes one")
+    return file
+
+
+def _server(config: "Config", name: str, file: Path) -> "tuple[ServerConfig, OAuthAuth]":
+    from ...config import Http
+    from ...config.errors import nearest_or_all
+    from ...config.server_auth import OAuthAuth
+
+    servers = {server.name: server for server in config.servers}
+    found = servers.get(name)
+    if found is None:
+        raise CommandError(f"no server {name!r} in {file.name}", nearest_or_all(name, tuple(servers)))
+    if not isinstance(found.where, Http):
+        raise CommandError(f"{name!r} is not at an address; nobody has to log in to it")
+    return found, found.auth or OAuthAuth()
+
+
+def _with_accounts(
+    config: "Config",
+    server: "ServerConfig",
+    auth: "OAuthAuth",
+    work: "Callable[[OAuthAccounts, Principal, TokenStore], Awaitable[T]]",
+) -> T:
+    """Runs work with the accounts at one server, in the name of whoever started this process."""
+    from ...config import Http
+    from ...config.files import state_folder
+    from ...oauth.accounts import OAuthAccounts
+    from ...oauth.errors import OAuthError
+    from ...oauth.tokens import TokenStore
+    from ...state.store import StateError
+    from ...upstream.errors import UpstreamError
+    from ...vault.base import VaultError
+    from ...vault.factory import open_vault
+    from ..serving.gateway import process_principal
+
+    assert isinstance(server.where, Http)
+    url, principal = server.where.url, process_principal(config, session_key(None))
+
+    async def run() -> T:
+        vault = open_vault(config, state_folder(config))
+        tokens = TokenStore(vault, vault.store)
+        accounts = OAuthAccounts(server.name, url, auth, tokens, vault.store, str)
+        try:
+            return await work(accounts, principal, tokens)
+        finally:
+            await accounts.close()
+            await vault.close()
+
+    try:
+        return asyncio.run(run())
+    except (OAuthError, VaultError) as error:
+        raise CommandError(error.message, *([error.hint] if error.hint else [])) from None
+    except UpstreamError as error:
+        raise CommandError(error.message) from None
+    except StateError as error:
+        raise CommandError(error.message, *([error.hint] if error.hint else [])) from None
+
+
+def _has_browser() -> bool:
+    if sys.platform in ("darwin", "win32"):
+        return True
+    shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER")
+    return bool(shown) and "SSH_CONNECTION" not in os.environ
+
+
+def _browse(redirect: str, server: str) -> Callable[[str], Awaitable[str]]:
+    async def authorize(url: str) -> str:
+        from ...oauth.loopback import LoopbackRedirect
+
+        state = parse_qs(urlsplit(url).query)["state"][0]
+        async with LoopbackRedirect(redirect, state, server) as waiting:
+            click.echo(f"opening {url}", err=True)
+            await asyncio.to_thread(webbrowser.open, url)
+            try:
+                async with asyncio.timeout(LOGIN_SECONDS):
+                    return await waiting.answer()
+            except TimeoutError:
+                raise CommandError(
+                    "the browser did not come back", "--no-browser if it is on another machine"
+                ) from None
+
+    return authorize
+
+
+async def _paste(url: str) -> str:
+    """The browser is elsewhere: its last page cannot load there, but its address bar has the answer."""
+    click.echo(f"Open this address in a browser, and log in:\n\n  {url}\n", err=True)
+    click.echo("The page that you are sent to then does not load. Paste its address here:", err=True)
+    line = await asyncio.to_thread(sys.stdin.readline)
+    if not line.strip():
+        raise CommandError("no address was pasted", "run it again")
+    return line.strip()
+
+
+async def _by_device(
+    accounts: "OAuthAccounts",
+    principal: "Principal",
+    protection: "ServerProtection",
+    challenge: "Challenge",
+    redirect: str,
+) -> "TokenRecord":
+    from ...oauth.authorization import DeviceAuthorization
+
+    def show(found: DeviceAuthorization) -> None:
+        click.echo(f"Open {found.address} and enter the code\n\n  {found.user_code}\n", err=True)
+        if found.complete_address:
+            click.echo(f"or open {found.complete_address}", err=True)
+
+    return await accounts.authorize_device(principal, protection, challenge, redirect, show)
+
+
+def _add_auth(file: Path, server: str) -> None:
+    """The entry says from now on how its tokens are got."""
+    edited = ConfigFile(file)
+    name = edited.servers.get(server)
+    fields = next((entries[server] for entries in edited.tables.values() if server in entries), None)
+    if name is None or fields is None:
+        hint(f'add auth = "oauth" to the entry of {server!r}, which is not in {file.name} itself')
+        return
+    edited.set_server(server, {**fields, "auth": "oauth"})
+    edited.save()

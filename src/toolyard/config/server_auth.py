@@ -1,0 +1,60 @@
+"""How the gateway shows a server who it is: the key `auth` of a server's entry."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+AuthMode = Literal["oauth", "client_credentials", "token_exchange", "id_jag", "workload_identity"]
+MODES: tuple[AuthMode, ...] = (
+    "oauth",
+    "client_credentials",
+    "token_exchange",
+    "id_jag",
+    "workload_identity",
+)
+TokenAuthMethod = Literal["auto", "none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
+
+
+class IdentityProvider(Struct, frozen=True, kw_only=True):
+    """Where a user's ID token is exchanged for an ID-JAG; only for `id_jag`."""
+
+    token_endpoint: str
+    client_id: str
+    client_secret: str = ""
+
+
+class OAuthAuth(Struct, frozen=True, kw_only=True):
+    """Tokens of OAuth, obtained in one way only."""
+
+    mode: AuthMode = "oauth"
+    """`oauth`: each caller consents in a browser. The others need nobody: all callers share one token."""
+    client_id: str = ""
+    client_secret: str = ""
+    client_metadata_url: str = ""
+    """The client id where the authorization server reads metadata of clients (CIMD)."""
+    private_key: str = ""
+    """PEM; signs assertions (`private_key_jwt`)."""
+    key_id: str = ""
+    algorithm: str = "ES256"
+    token_auth: TokenAuthMethod = "auto"
+    issuer: str = ""
+    """The only authorization server to use, whatever the server's metadata say."""
+    scopes: tuple[str, ...] = ()
+    resource: str = ""
+    omit_resource: bool = False
+    audience: str = ""
+    parameters: dict[str, str] = {}
+    """Added to the authorization request."""
+    prompt: str = ""
+    dpop: bool = False
+    subject_token: str = ""
+    """What is exchanged: the token of a service or a user that all callers act for."""
+    subject_token_type: str = ""
+    assertion_file: str = ""
+    """A file with the workload's own token, as Kubernetes mounts it; read again for each token."""
+    identity_provider: IdentityProvider | None = None
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether each caller has a token of its own."""
+        return self.mode == "oauth"

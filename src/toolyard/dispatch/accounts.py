@@ -1,0 +1,257 @@
+"""An upstream that each caller reaches with an account of its own, and what happens while one has none.
+
+Connections, and whatever a server remembers in a session, are never shared between principals: each has an
+inner upstream. A call that needs the caller's consent asks for it: by URL elicitation if the client can show
+one, else the result says where to go.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from ..kit.calls.content import error_result
+from ..kit.calls.input_requests import ElicitUrl
+from ..kit.schema.validation import MismatchError
+from ..upstream.accounts import Accounts, ConsentLink
+from ..upstream.base import Forward, Outcome, Upstream
+from ..upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
+from ..upstream.errors import ConsentRequiredError
+from ..upstream.http.client import EndpointAuth
+from ..wire.call import Call, Caller, Principal
+from ..wire.errors import InvalidParams, McpError, MissingCapability
+from ..wire.messages import decode_params, encode
+from ..wire.seal import BrokenSeal, Sealer, digest
+from ..wire.types import InputRequiredResult
+
+MAX_PRINCIPALS = 1000
+IDLE_SECONDS = 900.0
+WAIT_SECONDS = 40.0
+"""How long a call waits for a user who has agreed to open the page; less than most clients wait."""
+STATE_SECONDS = 900.0
+KEY = "consent"
+"""Of our question among `inputRequests`."""
+_PURPOSE = "consent"
+
+
+class _AskedState(Struct, array_like=True):
+    """What travels in `requestState`: that this caller was asked, about this call."""
+
+    principal: str
+    request: str
+    expires: float
+    inner: str | None = None
+
+
+class AccountUpstream(Upstream):
+    """`open` makes the inner upstream of a principal; lists are read as `lister`."""
+
+    def __init__(
+        self,
+        accounts: Accounts,
+        open: Callable[[EndpointAuth], Upstream],
+        lister: Callable[[], Principal],
+        sealer: Sealer,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.accounts = accounts
+        self._server = accounts.server
+        self._open = open
+        self._lister = lister
+        self._sealer = sealer
+        self._clock = clock
+        self._inner: OrderedDict[tuple[str, str], Upstream] = OrderedDict()
+        self._used: dict[tuple[str, str], float] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def _of(self, principal: Principal) -> Upstream:
+        key = (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
+        found = self._inner.get(key)
+        if found is None:
+            while len(self._inner) >= MAX_PRINCIPALS:
+                self._drop(next(iter(self._inner)))
+            found = self._inner[key] = self._open(self.accounts.authorizer(principal))
+        else:
+            self._inner.move_to_end(key)
+        self._used[key] = time.monotonic()
+        return found
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        self._used.pop(key, None)
+        task = asyncio.create_task(_finish(self._inner.pop(key)))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    # Calls
+
+    async def send(self, forward: Forward) -> Outcome:
+        caller = forward.call.caller
+        if caller is GATEWAY_CALLER:
+            return await self._of(self._lister()).send(forward)
+        inner = self._of(caller.identity.principal)
+        if "requestState" in forward.params and caller.era == "modern":
+            asked = self._asked(forward)
+            if asked is not None:
+                return await self._resume(inner, forward, asked)
+        try:
+            return await inner.send(forward)
+        except ConsentRequiredError as error:
+            return await self._ask(inner, forward, error)
+
+    async def _ask(self, inner: Upstream, forward: Forward, error: ConsentRequiredError) -> Outcome:
+        call = forward.call
+        principal = call.caller.identity.principal
+        link = await self.accounts.link(principal, error.scopes, error.earlier)
+        question = ElicitUrl(link.message, link.url)
+        try:
+            question.require(call.caller)
+        except MissingCapability:
+            return self._told(forward, link)
+        if call.caller.era == "modern":
+            return self._question(forward, question)
+        try:
+            params = {"mode": "url", "message": link.message, "url": link.url, "elicitationId": link.id}
+            answer = question.read(await call.channel.ask("elicitation/create", params))
+        except (McpError, MismatchError):
+            return self._told(forward, link)
+        if not answer.accepted:
+            return self._told(forward, link, declined=True)
+        if not await self.accounts.wait(principal, WAIT_SECONDS):
+            return self._told(forward, link)
+        await call.channel.notify("notifications/elicitation/complete", {"elicitationId": link.id})
+        return await inner.send(forward)
+
+    def _question(self, forward: Forward, question: ElicitUrl) -> Outcome:
+        """A modern client asks its user and comes back."""
+        own = forward.params.get("requestState")
+        state = _AskedState(
+            forward.call.caller.identity.principal.binding,
+            _fingerprint(forward),
+            self._clock() + STATE_SECONDS,
+            None if own is None else bytes(own).decode(),
+        )
+        result = InputRequiredResult(
+            result_type="input_required",
+            input_requests={KEY: question.request("modern")},
+            request_state=self._sealer.seal(msgspec.json.encode(state), _PURPOSE),
+        )
+        return Outcome.of(encode(result), "input_required")
+
+    def _asked(self, forward: Forward) -> _AskedState | None:
+        """None if the state is not ours."""
+        try:
+            opened = self._sealer.open(decode_params(forward.params["requestState"], str), _PURPOSE)
+            state = msgspec.json.decode(opened, type=_AskedState)
+        except (BrokenSeal, msgspec.DecodeError, McpError):
+            return None
+        mine = (forward.call.caller.identity.principal.binding, _fingerprint(forward))
+        if (state.principal, state.request) != mine or state.expires <= self._clock():
+            raise InvalidParams("requestState belongs to another request, or has expired")
+        return state
+
+    async def _resume(self, inner: Upstream, forward: Forward, asked: _AskedState) -> Outcome:
+        """The client came back with its user's answer to our question."""
+        principal = forward.call.caller.identity.principal
+        answers = decode_params(forward.params.get("inputResponses", Raw(b"{}")), dict[str, Raw])
+        rest = {
+            key: value
+            for key, value in forward.params.items()
+            if key not in ("requestState", "inputResponses")
+        }
+        if asked.inner is not None:
+            rest["requestState"] = Raw(asked.inner.encode())
+        again = replace(forward, params=rest)
+        if KEY in answers:
+            try:
+                answer = ElicitUrl("", "").read(answers[KEY])
+            except MismatchError as error:
+                raise InvalidParams(f"inputResponses[{KEY!r}]: {error}") from None
+            if not answer.accepted:
+                return self._told(again, await self.accounts.link(principal), declined=True)
+            await self.accounts.wait(principal, WAIT_SECONDS)
+        try:
+            return await inner.send(again)
+        except ConsentRequiredError as error:
+            return await self._ask(inner, again, error)
+
+    def _told(self, forward: Forward, link: ConsentLink, *, declined: bool = False) -> Outcome:
+        """Tells where to go: a model reads the result of a tool, and everybody else an error."""
+        said = "The user did not want to connect it now. " if declined else ""
+        text = f"{said}{link.message} {link.url} — then call again."
+        if forward.method != "tools/call":
+            raise ConsentRequiredError(self._server, text)
+        return Outcome.of(encode(_result(forward.call.caller, text)), is_error=True)
+
+    # Upstream
+
+    async def info(self) -> UpstreamInfo:
+        return await self._of(self._lister()).info()
+
+    async def reset(self) -> None:
+        for inner in list(self._inner.values()):
+            await inner.reset()
+
+    async def idle(self) -> None:
+        for inner in list(self._inner.values()):
+            await inner.idle()
+
+    def close_idle(self) -> None:
+        now = time.monotonic()
+        for key, inner in list(self._inner.items()):
+            if now - self._used.get(key, now) > IDLE_SECONDS:
+                self._drop(key)
+            else:
+                inner.close_idle()
+
+    async def close(self) -> None:
+        for key in list(self._inner):
+            self._drop(key)
+        if self._closing:
+            await asyncio.wait(list(self._closing))
+        await self.accounts.close()
+
+    def starting(self) -> StartProgress | None:
+        return None
+
+    def client_seen(self, caller: Caller, session: str) -> None:
+        return None
+
+    def end_session(self, call: Call) -> None:
+        inner = self._known(call)
+        if inner is not None:
+            inner.end_session(call)
+
+    async def roots_changed(self, call: Call) -> None:
+        inner = self._known(call)
+        if inner is not None:
+            await inner.roots_changed(call)
+
+    def abandon(self, state: str) -> None:
+        for inner in self._inner.values():
+            inner.abandon(state)
+
+    def _known(self, call: Call) -> Upstream | None:
+        principal = call.caller.identity.principal
+        key = (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
+        return self._inner.get(key)
+
+
+async def _finish(inner: Upstream) -> None:
+    await inner.idle()
+    await inner.close()
+
+
+def _fingerprint(forward: Forward) -> str:
+    asked = {key: value for key, value in forward.params.items() if key in ("name", "arguments", "uri")}
+    return digest(forward.method.encode(), msgspec.json.encode(asked))
+
+
+def _result(caller: Caller, text: str) -> object:
+    result = error_result(text)
+    if caller.era == "modern":
+        return replace(result, result_type="complete")
+    return result

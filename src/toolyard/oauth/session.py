@@ -1,0 +1,287 @@
+"""One principal's credential at one server: sends it, renews it in time, and answers the server's challenges.
+
+`OAuthSession` is what a connection asks for headers (`EndpointAuth`). Where a token comes from is the work of
+a `TokenSource`: a user who agrees, or a request that needs nobody (`grants`).
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec.structs import replace
+
+from ..config.server_auth import OAuthAuth
+from ..upstream.errors import CredentialError
+from ..vault.base import SecretAddress, VaultError
+from .authorization import Discovery, signing_key
+from .errors import (
+    AuthorityUnavailableError,
+    GrantRefusedError,
+    OAuthError,
+    UnknownClientError,
+    UntrustedAuthorityError,
+)
+from .fetching import GuardedFetcher
+from .metadata import Challenge, read_challenge
+from .proofs import DpopKey
+from .token_endpoint import ClientIdentity, TokenEndpoint
+from .tokens import HeldToken, TokenRecord, TokenStore
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+RECHECK_SECONDS = 30.0
+"""After this time the store is asked again whether the token is still there."""
+RETRY_SECONDS = 5.0
+"""After a failed refresh a token that is still good is used for so long before the next attempt."""
+YOUNG_SECONDS = 5.0
+"""A token that is refused at this age is not refreshed: another one would not do better."""
+MAX_STEP_UPS = 2
+MAX_SCOPE_SETS = 50
+"""A server that asks for ever other scopes is not followed without end."""
+
+
+class TokenSource(Protocol):
+    async def obtain(self, challenge: Challenge, before: TokenRecord | None) -> TokenRecord:
+        """A token that the challenge asks for.
+
+        Raises ConsentRequiredError if its owner has to agree first, OAuthError if there is no way to one.
+        """
+        ...
+
+    async def forget_client(self, client: ClientIdentity) -> None:
+        """The issuer does not know this client any more."""
+        ...
+
+
+class OAuthSession:
+    def __init__(
+        self,
+        server: str,
+        url: str,
+        settings: OAuthAuth,
+        address: SecretAddress,
+        tokens: TokenStore,
+        fetcher: GuardedFetcher,
+        source: TokenSource,
+    ) -> None:
+        self.server = server
+        self.url = url
+        self._settings = settings
+        self.address = address
+        self._tokens = tokens
+        self._fetcher = fetcher
+        self._source = source
+        self._held: HeldToken | None = None
+        self._headers: Mapping[str, str] = {}
+        self._fresh_until = float("-inf")
+        self._dpop: DpopKey | None = None
+        self._working: asyncio.Task[HeldToken] | None = None
+        self.challenge = Challenge()
+        """The last one of the server."""
+        self._step_ups: dict[tuple[str, ...], int] = {}
+        """How often each set of scopes was asked for."""
+
+    # Before a request
+
+    def ready(self, method: str, url: "URL") -> Mapping[str, str] | None:
+        """`self._headers` are the same for all requests, but those of DPoP, which proves each by itself."""
+        if time.monotonic() >= self._fresh_until:
+            return None
+        return self._headers if self._dpop is None else self._proved(method, url)
+
+    async def headers(self, method: str, url: "URL") -> Mapping[str, str]:
+        """Raises CredentialError. Without a token there are none: the server's refusal says what it wants."""
+        try:
+            held = await self._current()
+        except OAuthError as error:
+            raise self._failed(error) from error
+        except VaultError as error:
+            raise CredentialError(self.server, f"{error.message}; {error.hint}") from error
+        if held is None:
+            return {}
+        self._use(held)
+        return self._headers if self._dpop is None else self._proved(method, url)
+
+    async def _current(self) -> HeldToken | None:
+        held = await self._load()
+        if held is None or held.record.refused:
+            return None
+        record = held.record
+        left = record.seconds_left(self._tokens.clock())
+        if left > record.margin:
+            return held
+        if not record.refresh_token:
+            return held if left > 0 else None
+        work = self._renew_in_background(held, Challenge())
+        if left > 0:  # good for this request: nobody waits for the next one
+            return held
+        found = await asyncio.shield(work)
+        return None if found.record.refused else found
+
+    async def _load(self) -> HeldToken | None:
+        held = await self._tokens.load(self.address)
+        # A token is for the address that it was obtained for, not for whatever has its name now.
+        return None if held is None or held.record.server_url != self.url else held
+
+    def _use(self, held: HeldToken) -> None:
+        record = held.record
+        if self._held is None or self._held.version != held.version:
+            self._headers = {"Authorization": f"{record.token_type} {record.access_token}"}
+            bound = record.token_type == "DPoP" and record.dpop_key is not None
+            self._dpop = DpopKey(record.dpop_key or {}, self._tokens.clock) if bound else None
+        self._held = held
+        left = record.seconds_left(self._tokens.clock()) - record.margin
+        # Within the margin a refresh is under way: the store is asked again soon.
+        self._fresh_until = time.monotonic() + (min(left, RECHECK_SECONDS) if left > 0 else 0.0)
+
+    def _proved(self, method: str, url: "URL") -> Mapping[str, str]:
+        assert self._dpop is not None
+        assert self._held is not None
+        proof = self._dpop.proof(method, str(url), self._held.record.access_token)
+        return {**self._headers, "DPoP": proof}
+
+    def _failed(self, error: OAuthError) -> CredentialError:
+        hint = f" ({error.hint})" if error.hint else ""
+        return CredentialError(self.server, f"no token for it: {error.message}{hint}")
+
+    # After a refusal
+
+    async def refused(
+        self, status: int, headers: Mapping[str, str], sent: Mapping[str, str], url: "URL", attempt: int
+    ) -> bool:
+        challenge = read_challenge(status, headers.get("WWW-Authenticate", ""))
+        self.challenge = challenge
+        nonce = headers.get("DPoP-Nonce", "")
+        if self._dpop is not None and self._dpop.note_nonce(str(url), nonce) and challenge.wants_nonce:
+            return True
+        if status == 403 and not challenge.wants_scopes:
+            return False
+        try:
+            return await self._answer(challenge, sent.get("Authorization", ""), attempt)
+        except OAuthError as error:
+            raise self._failed(error) from error
+        except VaultError as error:
+            raise CredentialError(self.server, f"{error.message}; {error.hint}") from error
+
+    async def _answer(self, challenge: Challenge, used: str, attempt: int) -> bool:
+        held = await self._load()
+        if held is not None and not held.record.refused:
+            if f"{held.record.token_type} {held.record.access_token}" != used:
+                self._use(held)  # somebody has renewed it meanwhile
+                return True
+            if challenge.wants_scopes:
+                asked = self._step_ups[challenge.scopes] = self._step_ups.get(challenge.scopes, 0) + 1
+                if asked > MAX_STEP_UPS or len(self._step_ups) > MAX_SCOPE_SETS:
+                    return False
+                held = await self._renewed(held, challenge)
+            else:
+                moved = await self._has_moved(held.record, challenge)
+                if not moved and self._is_young(held.record):
+                    return False
+                held = await self._renewed(held, replace(challenge, error="moved") if moved else challenge)
+        else:
+            held = await self._renewed(held, challenge)
+        self._use(held)
+        return True
+
+    def _is_young(self, record: TokenRecord) -> bool:
+        return 0 <= self._tokens.clock() - record.obtained < YOUNG_SECONDS
+
+    async def _has_moved(self, record: TokenRecord, challenge: Challenge) -> bool:
+        """Whether the server takes tokens of another issuer now: then ours is asked nothing any more."""
+        if self._settings.mode != "oauth":
+            return False
+        try:
+            found = await Discovery(self._fetcher, self.url, self._settings).find(challenge)
+        except AuthorityUnavailableError:
+            return False
+        return found.authority.issuer != record.issuer
+
+    # Renewing
+
+    async def _renewed(self, held: HeldToken | None, challenge: Challenge) -> HeldToken:
+        found = await asyncio.shield(self._renew_in_background(held, challenge))
+        if found.record.refused:
+            # The refresh was refused: what is left is to ask its owner.
+            found = await asyncio.shield(self._renew_in_background(found, challenge))
+        return found
+
+    def _renew_in_background(self, held: HeldToken | None, challenge: Challenge) -> "asyncio.Task[HeldToken]":
+        """One renewal at a time in this process; the store sees to the others."""
+        if self._working is None:
+            self._working = asyncio.create_task(self._renew(held, challenge))
+            self._working.add_done_callback(self._renewal_ended)
+        return self._working
+
+    def _renewal_ended(self, task: "asyncio.Task[HeldToken]") -> None:
+        self._working = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            if not task.result().record.refused:
+                self._use(task.result())
+        elif self._held is not None:
+            left = self._held.record.seconds_left(self._tokens.clock())
+            if left > 0 and isinstance(error, AuthorityUnavailableError):
+                self._fresh_until = time.monotonic() + min(left, RETRY_SECONDS)
+
+    async def _renew(self, held: HeldToken | None, challenge: Challenge) -> HeldToken:
+        async def make(record: TokenRecord | None) -> TokenRecord:
+            can_refresh = record is not None and bool(record.refresh_token) and not record.refused
+            if (
+                record is not None
+                and can_refresh
+                and not challenge.wants_scopes
+                and challenge.error != "moved"
+            ):
+                return await self._refresh(record)
+            return await self._source.obtain(challenge, record)
+
+        return await self._tokens.renew(self.address, None if held is None else held.version, make)
+
+    async def _refresh(self, record: TokenRecord) -> TokenRecord:
+        """The successor; or the same token marked as refused, so that no process tries it again."""
+        endpoint = TokenEndpoint(
+            self._fetcher,
+            record.token_endpoint,
+            record.client,
+            key=signing_key(self._settings),
+            dpop=None if record.dpop_key is None else DpopKey(record.dpop_key, self._tokens.clock),
+            clock=self._tokens.clock,
+        )
+        form = {"grant_type": "refresh_token", "refresh_token": record.refresh_token}
+        if record.resource:
+            form["resource"] = record.resource
+        try:
+            reply = await endpoint.request(form)
+        except UnknownClientError as error:
+            await self._source.forget_client(record.client)
+            return replace(record, refused=error.code)
+        except GrantRefusedError as error:
+            return replace(record, refused=error.code)
+        except UntrustedAuthorityError:
+            return replace(record, refused="untrusted")
+        return replace(
+            record,
+            access_token=reply.access_token,
+            token_type=reply.token_type,
+            obtained=self._tokens.clock(),
+            lifetime=reply.lifetime,
+            refresh_token=reply.refresh_token or record.refresh_token,
+            scopes=record.scopes if reply.scopes is None else reply.scopes,
+        )
+
+    def forget(self) -> None:
+        """The token was deleted: do not use what is in memory any more."""
+        self._held = None
+        self._headers = {}
+        self._dpop = None
+        self._fresh_until = float("-inf")
+
+    async def close(self) -> None:
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)

@@ -1,0 +1,53 @@
+"""The accounts of callers at a server: what a kind of credential has to offer to the gateway."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from ..wire.call import Principal
+from .http.client import EndpointAuth
+
+
+class AccountState(Struct, frozen=True):
+    connected: bool
+    reason: str = ""
+    """Why it is not connected, or what is known of the connection."""
+
+
+class ConsentLink(Struct, frozen=True):
+    url: str
+    message: str
+    id: str
+    """Names the question to clients of the legacy era."""
+
+
+class Accounts(Protocol):
+    """All callers' accounts at one server."""
+
+    @property
+    def server(self) -> str: ...
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether each caller has one of its own; otherwise all share one."""
+        ...
+
+    def authorizer(self, principal: Principal) -> EndpointAuth: ...
+
+    async def state(self, principal: Principal) -> AccountState: ...
+
+    async def link(
+        self, principal: Principal, scopes: tuple[str, ...] = (), earlier: tuple[str, ...] = ()
+    ) -> ConsentLink:
+        """Where the caller connects its account. Raises CredentialError if there is no such place."""
+        ...
+
+    async def wait(self, principal: Principal, seconds: float) -> bool:
+        """Wait until the account is connected; returns whether it is."""
+        ...
+
+    async def disconnect(self, principal: Principal) -> bool:
+        """Forget the credential, here and at its issuer; returns whether there was one."""
+        ...
+
+    async def close(self) -> None: ...
