@@ -12,7 +12,7 @@ import stat
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -126,7 +126,10 @@ def connect(
 def _create(path: Path) -> None:
     """Create the file for this user only. SQLite gives the files beside it the same mode."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    # Never open a file that is there: closing it would end the locks that other connections of this process
+    # have on it, and another process would then delete the log that they still write to.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
         logger.warning("%s is readable by other users; hint: chmod 600 it", path)
 
