@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
+import logfire
 import pytest
 from opentelemetry.propagate import get_global_textmap, set_global_textmap
 
@@ -11,8 +12,6 @@ from tests.telemetry.collector import collector
 from toolyard import Client
 from toolyard.app import Gateway
 from toolyard.config import load
-
-logfire = pytest.importorskip("logfire")
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,7 @@ from . import caller_tables, tables
 from .errors import ConfigError, ConfigValueError, nearest_or_all
 from .files import display_path, read
 from .loader import KEYS, config_files, is_foreign, load, resolved_environment, server_tables
-from .models import Config, ServerConfig, Stdio
-from .references import ResolveReferences
+from .models import Config, ResolveReferences, ServerConfig, Stdio
 from .servers import OWN_PROGRAM, ServerEntry, check_keys, server_config
 from .values import nonempty, table, texts
 

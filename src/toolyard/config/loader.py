@@ -11,8 +11,8 @@ from .caller_tables import access, audit, auth, limits
 from .callers import AuthConfig
 from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest_or_all
 from .files import display_path, is_toml, parse, read
-from .models import Broken, Config, GatewayConfig, ServerConfig
-from .references import ResolvedEnvironment, ResolveReferences, SecretReference, read_files, references_in
+from .models import Broken, Config, GatewayConfig, ResolveReferences, ServerConfig
+from .references import ResolvedEnvironment, SecretReference, read_files, references_in
 from .servers import ServerEntry, check_keys, server_config
 from .tables import gateway, results, search, state, store, telemetry, vault
 from .values import nonempty, table, texts

@@ -1,13 +1,13 @@
 """The configuration as the rest of Toolyard sees it: complete, checked, with every variable filled in."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from .callers import AccessConfig, AuditConfig, AuthConfig, LimitsConfig
-from .references import SecretReference
+from .references import Resolution, SecretReference
 from .server_auth import OAuthAuth
 
 GIB = 2**30
@@ -221,3 +221,7 @@ class Config(Struct, frozen=True, kw_only=True):
     files: tuple[Path, ...] = ()
     references: tuple[SecretReference, ...] = ()
     """The secrets that it refers to. They may change while the files stay the same."""
+
+
+ResolveReferences = Callable[[Config, Sequence[SecretReference]], Resolution]
+"""Finds the values of references. The configuration has `state`, `gateway` and `vault` only; it may block."""

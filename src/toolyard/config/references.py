@@ -1,20 +1,17 @@
 """References to secrets in a configuration: `${secret:NAME}`, `${file:PATH}` and others.
 
 Owns their spelling, the reading of files, and `SecretText`, the type of a value that came from one. Where
-the other values come from is not known here: whoever loads a configuration passes a `ResolveReferences`.
+the other values come from is not known here: whoever loads a configuration passes a function for them.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from msgspec import Struct
 
 from .errors import UnusableEntryError
-
-if TYPE_CHECKING:
-    from .models import Config
 
 ReferenceKind = Literal["secret", "file", "keyring", "aws-secret", "sops"]
 MAX_FILE = 64 << 10
@@ -56,8 +53,6 @@ class UnresolvedReference(Struct, frozen=True):
 
 
 Resolution = Mapping[SecretReference, SecretText | UnresolvedReference]
-ResolveReferences = Callable[["Config", Sequence[SecretReference]], Resolution]
-"""Finds the values. The configuration has `state`, `gateway` and `vault` only; the function may block."""
 
 
 class ResolvedEnvironment(Mapping[str, str]):
