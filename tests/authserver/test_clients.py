@@ -341,9 +341,8 @@ async def test_a_site_that_answers_something_else_makes_no_client(answer: bytes)
     await documents.close()
 
 
-async def test_a_document_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolyard.authserver.documents.FETCH_SECONDS", 0.05)
-    documents = FetchedDocuments(("127.0.0.1",))
+async def test_a_document_without_an_end_is_given_up():
+    documents = FetchedDocuments(("127.0.0.1",), seconds=0.05)
     async with site() as found:
         found.hangs = True
         found.answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"

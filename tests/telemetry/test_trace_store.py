@@ -185,7 +185,7 @@ def test_several_processes_write_the_same_file(tmp_path: Path):
 def test_a_killed_process_leaves_what_it_wrote_and_a_run_its_root(tmp_path: Path):
     process = start(
         f"""
-        import time
+        import sys, time
         from pathlib import Path
         from toolyard.config import TelemetryConfig
         from toolyard.telemetry.trace_file import TraceReader
@@ -196,7 +196,7 @@ def test_a_killed_process_leaves_what_it_wrote_and_a_run_its_root(tmp_path: Path
             while not TraceReader(folder).recent(1):
                 time.sleep(0.01)
             print("written", flush=True)
-            time.sleep(60)
+            sys.stdin.read()
         """
     )
     assert process.stdout is not None
@@ -218,7 +218,10 @@ def test_the_file_is_for_this_user_only(tmp_path: Path):
 
 def start(program: str, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program), *arguments], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 

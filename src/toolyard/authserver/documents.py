@@ -76,7 +76,10 @@ class FetchedDocuments:
         allow: tuple[str, ...] = (),
         resolve: Resolve = resolve,
         clock: Callable[[], float] = time.monotonic,
+        seconds: float = FETCH_SECONDS,
     ) -> None:
+        """`seconds` is how long one document may take."""
+        self._seconds = seconds
         self._rules = AddressRules(allow)
         self._resolve = resolve
         self._clock = clock
@@ -109,7 +112,7 @@ class FetchedDocuments:
         client, fresh = None, FAILED_SECONDS
         try:
             host, port, is_secure = self._check_url(url)
-            async with self._slots, asyncio.timeout(FETCH_SECONDS):
+            async with self._slots, asyncio.timeout(self._seconds):
                 reply = await self._fetch(url, host, port, is_secure)
             client, fresh = read_document(url, reply), freshness(reply.headers.get("cache-control", ""))
         except TimeoutError:
