@@ -4,11 +4,11 @@ from collections.abc import Callable
 from urllib.parse import parse_qsl, urlsplit
 
 from ..config import Config, Http, ServerConfig
+from ..connections.oauth.accounts import FlowPage, LoginPages, OAuthAccounts, cookie_name
+from ..connections.oauth.authorization import FLOW_SECONDS
+from ..connections.oauth.tokens import TokenStore
+from ..connections.pages import language_of, page, policy
 from ..edge.request import NO_SNIFF, NO_STORE, Headers, Receive, Scope, Send
-from ..oauth.accounts import FlowPage, LoginPages, OAuthAccounts, cookie_name
-from ..oauth.authorization import FLOW_SECONDS
-from ..oauth.pages import language_of, page, policy
-from ..oauth.tokens import TokenStore
 from ..state.store import StateError
 from ..vault.base import VaultError
 from ..vault.vault import Vault

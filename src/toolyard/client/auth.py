@@ -10,12 +10,12 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from ..config.server_auth import AuthMode, IdentityProvider, OAuthAuth
-from ..oauth.authorization import CodeFlow, Discovery
-from ..oauth.fetching import GuardedFetcher
-from ..oauth.grants import MachineSource, UserSource
-from ..oauth.loopback import LoopbackRedirect
-from ..oauth.session import OAuthSession, TokenSource
-from ..oauth.tokens import ProcessSecrets, TokenStore
+from ..connections.oauth.authorization import CodeFlow, Discovery
+from ..connections.oauth.fetching import GuardedFetcher
+from ..connections.oauth.grants import MachineSource, UserSource
+from ..connections.oauth.loopback import LoopbackRedirect
+from ..connections.oauth.session import OAuthSession, TokenSource
+from ..connections.oauth.tokens import ProcessSecrets, TokenStore
 from ..state.memory import MemoryState
 from ..vault.base import SecretAddress, SecretStore
 

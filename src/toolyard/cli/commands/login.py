@@ -20,10 +20,10 @@ from .options import config_option
 if TYPE_CHECKING:
     from ...config import Config, ServerConfig
     from ...config.server_auth import OAuthAuth
-    from ...oauth.accounts import OAuthAccounts
-    from ...oauth.authorization import ServerProtection
-    from ...oauth.metadata import Challenge
-    from ...oauth.tokens import TokenRecord, TokenStore
+    from ...connections.oauth.accounts import OAuthAccounts
+    from ...connections.oauth.authorization import ServerProtection
+    from ...connections.oauth.metadata import Challenge
+    from ...connections.oauth.tokens import TokenRecord, TokenStore
     from ...wire.call import Principal
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ def login(server: str, no_browser: bool, device: bool, port: int, config: Path |
     headless = no_browser or not _has_browser()
 
     async def work(accounts: "OAuthAccounts", principal: "Principal", tokens: "TokenStore") -> "TokenRecord":
-        from ...oauth.grants import UserSource
+        from ...connections.oauth.grants import UserSource
 
         challenge = await accounts.probe()
         redirect = f"http://127.0.0.1:{port}/callback"
@@ -126,9 +126,9 @@ def _with_accounts(
     """Runs work with the accounts at one server, in the name of whoever started this process."""
     from ...config import Http
     from ...config.files import state_folder
-    from ...oauth.accounts import OAuthAccounts
-    from ...oauth.errors import OAuthError
-    from ...oauth.tokens import TokenStore
+    from ...connections.oauth.accounts import OAuthAccounts
+    from ...connections.oauth.errors import OAuthError
+    from ...connections.oauth.tokens import TokenStore
     from ...state.store import StateError
     from ...upstream.errors import UpstreamError
     from ...vault.base import VaultError
@@ -167,7 +167,7 @@ def _has_browser() -> bool:
 
 def _browse(redirect: str, server: str) -> Callable[[str], Awaitable[str]]:
     async def authorize(url: str) -> str:
-        from ...oauth.loopback import LoopbackRedirect
+        from ...connections.oauth.loopback import LoopbackRedirect
 
         state = parse_qs(urlsplit(url).query)["state"][0]
         async with LoopbackRedirect(redirect, state, server) as waiting:
@@ -201,7 +201,7 @@ async def _by_device(
     challenge: "Challenge",
     redirect: str,
 ) -> "TokenRecord":
-    from ...oauth.authorization import DeviceAuthorization
+    from ...connections.oauth.authorization import DeviceAuthorization
 
     def show(found: DeviceAuthorization) -> None:
         click.echo(f"Open {found.address} and enter the code\n\n  {found.user_code}\n", err=True)

@@ -4,8 +4,8 @@ import asyncio
 import hmac
 from urllib.parse import parse_qs, urlsplit
 
+from ..pages import language_of, page, policy
 from .errors import OAuthError
-from .pages import language_of, page, policy
 
 MAX_HEAD = 32 * 1024
 READ_SECONDS = 10.0

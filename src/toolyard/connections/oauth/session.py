@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
-from ..config.server_auth import OAuthAuth
-from ..upstream.errors import CredentialError
-from ..vault.base import SecretAddress, VaultError
+from ...config.server_auth import OAuthAuth
+from ...upstream.errors import CredentialError
+from ...vault.base import SecretAddress, VaultError
 from .authorization import Discovery, signing_key
 from .errors import (
     AuthorityUnavailableError,

@@ -8,15 +8,15 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import pytest_asyncio
 
-from tests.oauth.yard import Guarded, a_browser, config_of, connect, guarded, replica
+from tests.connections.yard import Guarded, a_browser, config_of, connect, guarded, replica
 from toolyard.app.gateway import Gateway
 from toolyard.config.server_auth import OAuthAuth
-from toolyard.oauth.authorization import PendingAuthorization, read_answer
-from toolyard.oauth.errors import ConsentDeniedError, UntrustedAuthorityError
-from toolyard.oauth.fetching import GuardedFetcher
-from toolyard.oauth.metadata import covers, read_challenge
-from toolyard.oauth.token_endpoint import ClientIdentity
-from toolyard.oauth.tokens import TokenRecord
+from toolyard.connections.oauth.authorization import PendingAuthorization, read_answer
+from toolyard.connections.oauth.errors import ConsentDeniedError, UntrustedAuthorityError
+from toolyard.connections.oauth.fetching import GuardedFetcher
+from toolyard.connections.oauth.metadata import covers, read_challenge
+from toolyard.connections.oauth.token_endpoint import ClientIdentity
+from toolyard.connections.oauth.tokens import TokenRecord
 from toolyard.wire.call import Principal
 
 ME = Principal()

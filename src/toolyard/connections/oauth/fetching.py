@@ -13,9 +13,9 @@ from urllib.parse import urlencode, urlsplit
 
 from msgspec import Struct
 
-from ..egress import Ip, is_public, plain, resolve
-from ..rest.http.client import ApiOrigin, BaseUrlError, RestClient, RestRequest
-from ..rest.http.connection import ApiUnreachableError, RestTransportError
+from ...egress import Ip, is_public, plain, resolve
+from ...rest.http.client import ApiOrigin, BaseUrlError, RestClient, RestRequest
+from ...rest.http.connection import ApiUnreachableError, RestTransportError
 from .errors import AuthorityUnavailableError, UntrustedAuthorityError
 
 SECONDS = 10.0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from secrets import token_urlsafe
 from typing import Any
 
-from ..extras import install_command
+from ...extras import install_command
 from .errors import OAuthError
 
 ASSERTION_SECONDS = 60

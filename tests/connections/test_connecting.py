@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.oauth.yard import Guarded, config_of, connect, guarded, link_in, replica
+from tests.connections.yard import Guarded, config_of, connect, guarded, link_in, replica
 from toolyard import Client
 from toolyard.client import Elicitation, ElicitResult
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from ..config.server_auth import IdentityProvider, OAuthAuth
+from ...config.server_auth import IdentityProvider, OAuthAuth
 from .authorization import (
     CodeFlow,
     Discovery,

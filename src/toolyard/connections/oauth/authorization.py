@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..config.server_auth import OAuthAuth
-from ..vault.base import SecretAddress, SecretStore
+from ...config.server_auth import OAuthAuth
+from ...vault.base import SecretAddress, SecretStore
 from .errors import (
     AuthorityUnavailableError,
     ConsentDeniedError,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tests.oauth.yard import config_of, connect, guarded, replica
+from tests.connections.yard import config_of, connect, guarded, replica
 from toolyard import Client
 from toolyard.config import Config
 from toolyard.wire.call import Principal

@@ -19,9 +19,9 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from ..state.store import State, StateError
-from ..vault.base import SecretAddress, SecretStore, StoredSecret
-from ..wire.seal import digest
+from ...state.store import State, StateError
+from ...vault.base import SecretAddress, SecretStore, StoredSecret
+from ...wire.seal import digest
 from .errors import AuthorityUnavailableError
 from .token_endpoint import ClientIdentity
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from tests.callers.oidc import sign_in
-from tests.oauth.yard import guarded
+from tests.connections.yard import guarded
 
 REDIRECT = "http://127.0.0.1:8976/callback"
 

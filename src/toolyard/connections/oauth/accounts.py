@@ -22,12 +22,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..config.server_auth import OAuthAuth
-from ..state.store import State, StateError
-from ..upstream.accounts import AccountState, ConsentLink
-from ..upstream.errors import ConsentRequiredError, CredentialError
-from ..vault.base import SecretAddress, VaultError
-from ..wire.call import Principal
+from ...config.server_auth import OAuthAuth
+from ...state.store import State, StateError
+from ...upstream.accounts import AccountState, ConsentLink
+from ...upstream.errors import ConsentRequiredError, CredentialError
+from ...vault.base import SecretAddress, VaultError
+from ...wire.call import Principal
+from ..pages import PageKind
 from .authorization import (
     FLOW_SECONDS,
     CodeFlow,
@@ -41,7 +42,6 @@ from .errors import ConsentDeniedError, GrantRefusedError, OAuthError
 from .fetching import GuardedFetcher
 from .grants import MachineSource
 from .metadata import Challenge, read_challenge
-from .pages import PageKind
 from .session import OAuthSession, TokenSource
 from .token_endpoint import ClientIdentity, TokenEndpoint
 from .tokens import TokenRecord, TokenStore
