@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 LOG_LEVEL = "info"
 
 READY, STARTING, DOWN, UNUSABLE, DISABLED = "ready", "starting", "down", "not usable", "disabled"
+UNCONNECTED = "not connected"
+
+
+_MISSING = {STARTING: "still ", UNCONNECTED: ""}
 
 
 class UserInterface(Protocol):
@@ -52,7 +56,8 @@ class ServerStatus(Struct, frozen=True):
 
     name: str
     state: str
-    """`ready`, `starting`, `down`, `not usable` (as the file has it) or `disabled`."""
+    """`ready`, `starting`, `down`, `not connected` (it wants a login), `not usable` (as the file has it) or
+    `disabled`."""
     detail: str = ""
     """Why, or what it is doing."""
     seconds: float = 0.0
@@ -413,17 +418,35 @@ class MountedSession(CliSession):
         notes = self._gateway.catalogue.unavailable()
         missing = {one.name: notes[one.name] for one in servers if one.name in notes}
         missing |= {
-            one.name: f"still {one.shown}" if one.state == STARTING else one.detail
+            one.name: f"{_MISSING[one.state]}{one.shown}" if one.state in _MISSING else one.detail
             for one in servers
             if one.is_missing
         }
         about = super().about
         return ServerDescription(about.info, about.capabilities, about.instructions, missing, servers)
 
+    async def _unconnected(self) -> dict[str, str]:
+        """What to do about servers that the user is not logged in to."""
+        from ...upstream.errors import CredentialError
+        from ...wire.call import Principal
+
+        found: dict[str, str] = {}
+        for name, accounts in self._gateway.accounts().items():
+            try:
+                state = await accounts.state(Principal())
+            except CredentialError as error:
+                found[name] = error.reason
+            else:
+                if not state.connected:
+                    why = "" if state.reason == UNCONNECTED else f"{state.reason}; "
+                    found[name] = f"{why}run `toolyard login {name}`"
+        return found
+
     def _standings(self) -> Iterator[ServerStatus]:
         from ...catalogue.items import KINDS
 
         settings, catalogue = self._config.gateway, self._gateway.catalogue
+        unconnected = self.run(self._unconnected())
         bare = settings.view == "bare"
         listed = {
             kind.name: [(entry.server, entry.bare if bare else entry.name) for entry in catalogue.all(kind)]
@@ -441,6 +464,10 @@ class MountedSession(CliSession):
             ):
                 yield ServerStatus(
                     server_catalogue.name, STARTING, server_catalogue.activity, server_catalogue.age, holds
+                )
+            elif server_catalogue.name in unconnected:
+                yield ServerStatus(
+                    server_catalogue.name, UNCONNECTED, unconnected[server_catalogue.name], 0.0, holds
                 )
             else:
                 yield ServerStatus(

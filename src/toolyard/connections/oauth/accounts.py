@@ -168,7 +168,7 @@ class OAuthAccounts:
         if self._settings.mode != "oauth":
             raise CredentialError(self.server, "nobody has to connect it; see its auth in the configuration")
         if not base:
-            command = f"it wants you to log in: run `toolyard login {self.server}`"
+            command = f"it wants you to log in; run `toolyard login {self.server}`"
             raise ConsentRequiredError(self.server, command, scopes, earlier)
         try:
             flow = await self._pending(principal, scopes, earlier)
@@ -371,7 +371,7 @@ class _AskingSource:
         earlier = before.scopes if before is not None and challenge.wants_scopes else ()
         server = self._accounts.server
         what = "more of your permission" if earlier else "you to log in"
-        reason = f"it wants {what}: use manage_connections, or run `toolyard login {server}`"
+        reason = f"it wants {what}; use manage_connections, or run `toolyard login {server}`"
         raise ConsentRequiredError(server, reason, challenge.scopes, earlier)
 
     async def forget_client(self, client: ClientIdentity) -> None:

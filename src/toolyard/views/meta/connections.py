@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...dispatch.remote import AppConnection, Remote
 from ...state.store import StateError
@@ -124,7 +125,10 @@ class ConnectionManager:
             return AppConnection(name, "", "initiated" if link else "none", link=link, message=state.reason)
         server = self._server(call, name)
         if not server.is_active:
-            return server
+            # Lists are read with another account than this caller's.
+            return replace(
+                server, message=f"you are connected, but its lists cannot be read: {server.message}"
+            )
         return AppConnection(name, "", "active", message=f"{server.message}; {state.reason}")
 
     async def _wait_for(self, call: Call, servers: list[str], request: ConnectionRequest) -> None:
