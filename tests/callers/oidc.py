@@ -34,7 +34,7 @@ class OidcProvider:
                 assert line, "oidc-provider has ended"
 
     async def tell(self, word: str) -> None:
-        """`rotate`, `withdraw`, `opaque` or `jwt`: see `oidc_provider.mjs`."""
+        """`rotate`, `withdraw`, `opaque`, `jwt`, `revoke` and so on: see `oidc_provider.mjs`."""
         assert self._process.stdin
         self._process.stdin.write(f"{word}\n".encode())
         await self.wait_for(b"done")

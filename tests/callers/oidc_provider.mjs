@@ -1,7 +1,8 @@
 // The certified `oidc-provider` as an issuer: `node oidc_provider.mjs PACKAGE PORT`. Says "ready" when it
 // listens. Lines on stdin change it while it runs: "rotate" (a new key signs, the old ones stay published),
 // "withdraw" (only the newest key is published), "opaque" and "jwt" (the form of new access tokens), "ttl N" (the
-// seconds that new access tokens live), "count" (prints how many refreshes).
+// seconds that new access tokens live), "count" (prints how many refreshes), "revoke" (all that was granted), "slow N"
+// (so many polls for a device code are told to slow down).
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
@@ -16,6 +17,8 @@ const keys = [];
 let format = 'jwt';
 let ttl = 3600;
 let refreshes = 0;
+let slow = 0;
+const grants = new Set();
 let answer;
 
 function addKey() {
@@ -62,6 +65,14 @@ function start() {
     },
   });
   provider.on('grant.success', (ctx) => { refreshes += ctx.oidc.params.grant_type === 'refresh_token'; });
+  provider.on('access_token.saved', (token) => grants.add(token.grantId));
+  provider.use(async (ctx, next) => {
+    await next();
+    if (slow > 0 && ctx.status === 400 && ctx.body?.error === 'authorization_pending') {
+      slow -= 1;
+      ctx.body = { error: 'slow_down' };
+    }
+  });
   answer = provider.callback();
 }
 
@@ -69,12 +80,22 @@ addKey();
 start();
 const server = createServer((request, response) => answer(request, response));
 server.listen(Number(port), '127.0.0.1', () => console.log('ready'));
-createInterface({ input: process.stdin }).on('line', (line) => {
+async function revoke() {
+  for (const id of grants) {
+    await adapter('AccessToken').revokeByGrantId(id);
+    await adapter('Grant').destroy(id);
+  }
+  grants.clear();
+}
+
+createInterface({ input: process.stdin }).on('line', async (line) => {
   if (line === 'rotate') addKey();
   if (line === 'withdraw') keys.splice(1);
   if (line === 'opaque' || line === 'jwt') format = line;
   else if (line.startsWith('ttl ')) ttl = Number(line.slice(4));
   else if (line === 'count') console.log(String(refreshes));
+  else if (line === 'revoke') await revoke();
+  else if (line.startsWith('slow ')) slow = Number(line.slice(5));
   else start();
   console.log('done');
 }).on('close', () => process.exit(0));
