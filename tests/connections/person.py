@@ -23,14 +23,19 @@ class Person:
         self.said: list[str] = []
         """What Chromium had to complain about on our pages."""
 
-    async def log_in(self, address: str, name: str = "ana") -> str:
-        """From a link to the end of the login there; the heading of the last page."""
+    async def log_in(self, address: str, name: str = "ana", code: str = "") -> str:
+        """From a link to the end of the login there; the heading of the last page.
+
+        `code` is what a program shows that wants to be let in from another device.
+        """
         context = await self._browser.new_context(**self._context)
         page = await context.new_page()
         page.on("console", lambda message: self.said.append(message.text))
         await page.route("https://fonts.googleapis.com/**", lambda route: route.abort())
         try:
             await page.goto(address)
+            if code:
+                await page.fill("input[name=user_code]", code)
             return await self._walk(page, name)
         finally:
             await context.close()

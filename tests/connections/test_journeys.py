@@ -1,4 +1,4 @@
-"""From an empty machine to a tool behind OAuth, with real parts: servers that are not ours, Chromium, processes."""
+"""From an empty machine to a tool behind OAuth: foreign servers, Chromium, and `toolyard` as a process."""
 
 import json
 from collections.abc import AsyncIterator

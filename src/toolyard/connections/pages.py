@@ -10,7 +10,7 @@ from html import escape
 from typing import Literal
 
 Language = Literal["en", "pt"]
-PageKind = Literal["connected", "denied", "expired", "failed", "confirm", "elsewhere"]
+PageKind = Literal["connected", "returned", "denied", "expired", "failed", "confirm", "elsewhere"]
 
 _STYLE = """
 :root{color-scheme:light dark;--paper:#f6f5f1;--card:#fff;--ink:#1d2430;--soft:#5b6472;--line:#e2e0d8;
@@ -38,6 +38,7 @@ _CROSS = '<path d="M15 15l16 16M31 15L15 31"/>'
 _ASK = '<path d="M23 13v13M23 31v1"/>'
 _LOOKS: dict[str, tuple[str, str]] = {
     "connected": ("good", _CHECK),
+    "returned": ("good", _CHECK),
     "denied": ("bad", _CROSS),
     "expired": ("bad", _CROSS),
     "failed": ("bad", _CROSS),
@@ -49,6 +50,10 @@ _TEXTS: dict[Language, dict[str, tuple[str, str]]] = {
         "connected": (
             "{server} is connected",
             "You can close this window and go back to where you came from. Your tools are ready.",
+        ),
+        "returned": (
+            "You have logged in to {server}",
+            "You can close this window. The program that asked for it says whether the connection works.",
         ),
         "denied": (
             "{server} was not connected",
@@ -77,6 +82,10 @@ _TEXTS: dict[Language, dict[str, tuple[str, str]]] = {
         "connected": (
             "{server} está conectado",
             "Você pode fechar esta janela e voltar para onde estava. Suas ferramentas estão prontas.",
+        ),
+        "returned": (
+            "Você entrou em {server}",
+            "Você pode fechar esta janela. O programa que pediu o login informa se a conexão funciona.",
         ),
         "denied": (
             "{server} não foi conectado",

@@ -550,6 +550,10 @@ async def authorize_device(
         try:
             token = await endpoint.request(asked)
         except GrantRefusedError as error:
+            if error.code == "access_denied":
+                raise ConsentDeniedError("access was denied on the other device", "log in again") from None
+            if error.code == "expired_token":
+                break
             if error.code != "authorization_pending":
                 raise
         except AuthorityUnavailableError:  # also slow_down
@@ -571,7 +575,7 @@ async def authorize_device(
                 server_url=server_url,
                 dpop_key=dpop_key,
             )
-    raise ConsentDeniedError("nobody agreed in time", "log in again")
+    raise ConsentDeniedError("nobody entered the code in time", "log in again")
 
 
 __all__ = [
