@@ -14,9 +14,9 @@ PageKind = Literal["connected", "returned", "denied", "expired", "failed", "conf
 
 _STYLE = """
 :root{color-scheme:light dark;--paper:#f6f5f1;--card:#fff;--ink:#1d2430;--soft:#5b6472;--line:#e2e0d8;
---good:#1f7a4d;--bad:#b3402f;--accent:#2f5fb3}
+--good:#1f7a4d;--bad:#b3402f;--accent:#0f766e}
 @media(prefers-color-scheme:dark){:root{--paper:#14171c;--card:#1c2129;--ink:#e8eaee;--soft:#9aa4b2;
---line:#2c333e;--good:#5cc493;--bad:#ec8b7a;--accent:#8db4f5}}
+--line:#2c333e;--good:#5cc493;--bad:#ec8b7a;--accent:#5cc4b8}}
 *{box-sizing:border-box}body{margin:0;min-height:100vh;display:flex;flex-direction:column;align-items:center;
 justify-content:center;background:var(--paper);color:var(--ink);padding:24px;
 font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
@@ -29,9 +29,16 @@ dl{margin:18px 0;border-top:1px solid var(--line)}dl div{display:flex;gap:16px;p
 border-bottom:1px solid var(--line)}dt{flex:0 0 34%;color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 button{font:inherit;font-weight:600;width:100%;margin-top:8px;padding:12px 18px;border:0;border-radius:9px;
 background:var(--accent);color:var(--card);cursor:pointer}button:focus-visible{outline:3px solid var(--ink);
-outline-offset:2px}footer{margin-top:20px;color:var(--soft);font-size:.85rem}
+outline-offset:2px}header{display:flex;align-items:center;gap:10px;margin:0 0 18px;font-weight:650;
+letter-spacing:.01em}header svg{width:30px;height:30px}
 @media(max-width:480px){main{padding:28px 22px}dl div{display:block}}
 """.strip()
+_LOGO = (
+    '<svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="#0f766e"/>'
+    '<g fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round">'
+    '<path d="M5.5 16h7M19.5 13.4 26 8M19.5 18.6 26 24M20 16h6.5"/>'
+    '<rect x="12.2" y="12.2" width="7.6" height="7.6" rx="2" fill="#fff"/></g></svg>'
+)
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _CHECK = '<path d="M13 23l7 7 13-15"/>'
 _CROSS = '<path d="M15 15l16 16M31 15L15 31"/>'
@@ -169,6 +176,6 @@ def page(
     return (
         f'<!doctype html><html lang="{tag}"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(heading)}</title>'
-        f"<style>{_STYLE}</style></head><body><main>{mark}<h1>{escape(heading)}</h1><p>{text}</p>"
-        f"{listed}{form}</main><footer>Toolyard</footer></body></html>"
+        f"<style>{_STYLE}</style></head><body><header>{_LOGO}Toolyard</header><main>{mark}<h1>{escape(heading)}</h1><p>{text}</p>"
+        f"{listed}{form}</main></body></html>"
     ).encode()
