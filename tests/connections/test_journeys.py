@@ -1,5 +1,6 @@
 """From an empty machine to a tool behind OAuth: foreign servers, Chromium, and `toolyard` as a process."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from mcp import Client as McpClient
 from mcp.client import ClientRequestContext
 
 from tests.callers.oidc import OidcProvider, oidc_provider
+from tests.clients.claude_peer import claude_code
+from tests.clients.conversation import Person as User
 from tests.connections.foreign import fastmcp_upstream, sdk_upstream
 from tests.connections.person import Person, a_person
 from tests.connections.program import Machine
@@ -144,3 +147,36 @@ async def connections(client: McpClient, action: str) -> list[dict[str, Any]]:
     asked = {"action": action, "names": ["sdk"], "seconds": 20}
     result: Any = await client.call_tool("manage_connections", asked)
     return result.structured_content["connections"]
+
+
+@pytest.mark.parametrize(("negotiation", "version"), [("auto", "2026-07-28"), ("legacy", "2025-11-25")])
+async def test_claude_code_shows_the_link_and_the_call_goes_on(
+    upstream: str, person: Person, tmp_path: Path, negotiation: str, version: str
+):
+    """Its user agrees to open the page; the call waits until they have logged in there."""
+    machine, home = Machine(tmp_path), tmp_path / "claude"
+    home.mkdir()
+    await machine.run("add", "sdk", upstream)
+    await log_in(machine, person, "sdk")
+    user = User({"action": "accept"})
+    async with machine.serving() as url:
+        server = {"type": "http", "url": url}
+        environment = {"MCP_PROTOCOL_NEGOTIATION": negotiation}
+        async with claude_code(
+            home, server, version, asyncio.Event().wait, user, environment=environment
+        ) as peer:
+            await peer.call("manage_connections", action="disconnect", names=["sdk"])
+            calling = asyncio.create_task(peer.call("call_tool", tool=TOOL, arguments={}))
+
+            question = home / "asked.jsonl"
+
+            async def is_asked() -> bool:
+                return calling.done() or (question.exists() and question.read_text().endswith("\n"))
+
+            await until(is_asked)
+            assert not calling.done(), calling.result()
+            asked = json.loads(question.read_text())
+            assert asked["mode"] == "url", asked
+            assert await person.log_in(asked["url"], "ben") == "sdk is connected"
+            result = await calling
+            assert (result.is_error, result.structured) == (False, {"result": "ben"}), result
