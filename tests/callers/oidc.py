@@ -78,13 +78,14 @@ def node_program(needed: Path) -> str:
 
 
 @asynccontextmanager
-async def oidc_provider() -> AsyncIterator[OidcProvider]:
+async def oidc_provider(issuer: str = "") -> AsyncIterator[OidcProvider]:
+    """`issuer` is its address behind a proxy, if there is one."""
     node = node_program(PACKAGE)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     pipe = asyncio.subprocess.PIPE
-    arguments = [node, str(PROGRAM), str(PACKAGE), str(port)]
+    arguments = [node, str(PROGRAM), str(PACKAGE), str(port), *([issuer] if issuer else [])]
     process = await asyncio.create_subprocess_exec(*arguments, stdin=pipe, stdout=pipe, stderr=None)
     provider = OidcProvider(process, port)
     try:

@@ -1,5 +1,5 @@
-// The certified `oidc-provider` as an issuer: `node oidc_provider.mjs PACKAGE PORT`. Says "ready" when it
-// listens. Lines on stdin change it while it runs: "rotate" (a new key signs, the old ones stay published),
+// The certified `oidc-provider` as an issuer: `node oidc_provider.mjs PACKAGE PORT [ISSUER]`. Says "ready" when it
+// listens. ISSUER is its address behind a proxy. Lines on stdin change it while it runs: "rotate" (a new key signs, the old ones stay published),
 // "withdraw" (only the newest key is published), "opaque" and "jwt" (the form of new access tokens), "ttl N" (the
 // seconds that new access tokens live), "count" (prints how many refreshes), "revoke" (all that was granted), "slow N"
 // (so many polls for a device code are told to slow down).
@@ -8,11 +8,11 @@ import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
-const [, , home, port] = process.argv;
+const [, , home, port, proxied] = process.argv;
 const { default: Provider } = await import(pathToFileURL(`${home}/lib/index.js`));
 const { createMemoryAdapter } = await import(pathToFileURL(`${home}/lib/adapters/memory_adapter.js`));
 const adapter = createMemoryAdapter(0);
-const issuer = `http://127.0.0.1:${port}`;
+const issuer = proxied ?? `http://127.0.0.1:${port}`;
 const keys = [];
 let format = 'jwt';
 let ttl = 3600;
@@ -73,6 +73,7 @@ function start() {
       ctx.body = { error: 'slow_down' };
     }
   });
+  provider.proxy = proxied !== undefined;
   answer = provider.callback();
 }
 

@@ -7,17 +7,16 @@ that a token that was revoked there is refused at once. FastMCP's is its own aut
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import aiohttp
 import uvicorn
 from fastmcp import FastMCP
-from fastmcp.server.auth.auth import ClientRegistrationOptions, RevocationOptions
 from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
-from mcp.server.auth.settings import AuthSettings
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from mcp.server.mcpserver import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 
@@ -30,16 +29,13 @@ _BASIC = {"Authorization": f"Basic {base64.b64encode(f'{CLIENT}:{SECRET}'.encode
 class Introspection:
     """The SDK's `TokenVerifier`, as its own example has it."""
 
-    def __init__(self, issuer: str, **options: Any) -> None:
+    def __init__(self, issuer: str) -> None:
         self._issuer = issuer
-        self._options = options
 
     async def verify_token(self, token: str) -> AccessToken | None:
         async with (
             aiohttp.ClientSession(headers=_BASIC) as http,
-            http.post(
-                f"{self._issuer}/token/introspection", data={"token": token}, **self._options
-            ) as answer,
+            http.post(f"{self._issuer}/token/introspection", data={"token": token}) as answer,
         ):
             found = await answer.json()
         if not found.get("active"):
@@ -54,14 +50,17 @@ class Introspection:
         )
 
 
-def sdk_server(provider: OidcProvider, url: str, issuer: str = "", **options: Any) -> Starlette:
-    """An SDK server at `url` that wants a token of the provider for itself, with the scope `mcp`."""
-    issuer = issuer or provider.url
+def sdk_server(provider: OidcProvider, url: str, issuer: str = "") -> Starlette:
+    """An SDK server at `url` that wants a token of the provider for itself, with the scope `mcp`.
+
+    `issuer` is the provider's address for others, if it is behind a proxy.
+    """
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     server = MCPServer(
         "sdk",
-        token_verifier=Introspection(issuer, **options),
+        token_verifier=Introspection(provider.url),
         auth=AuthSettings(
-            issuer_url=AnyHttpUrl(issuer),
+            issuer_url=AnyHttpUrl(issuer or provider.url),
             resource_server_url=AnyHttpUrl(url),
             required_scopes=["mcp"],
             validate_token_resource=True,
@@ -76,7 +75,7 @@ def sdk_server(provider: OidcProvider, url: str, issuer: str = "", **options: An
         assert token is not None
         return token.subject or ""
 
-    return server.streamable_http_app()
+    return server.streamable_http_app(transport_security=security)
 
 
 def fastmcp_server(url: str) -> tuple[Starlette, InMemoryOAuthProvider]:

@@ -59,15 +59,15 @@ class Machine:
         return address
 
     @asynccontextmanager
-    async def serving(self, *words: str) -> AsyncIterator[str]:
-        """A gateway; its endpoint."""
-        port = free_port()
-        process = await self.start("serve", "--port", str(port), *words)
+    async def serving(self, port: int = 0) -> AsyncIterator[str]:
+        """A gateway; its endpoint on loopback."""
+        port = port or free_port()
+        process = await self.start("serve", "--port", str(port))
         assert process.stdout is not None
         assert process.stderr is not None
         try:
             line = b""
-            while b"http://127.0.0.1" not in line:
+            while b"/mcp" not in line:
                 line = await process.stdout.readline()
                 assert line, (await process.stderr.read()).decode()
             yield f"http://127.0.0.1:{port}/mcp"

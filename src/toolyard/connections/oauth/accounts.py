@@ -247,8 +247,10 @@ class OAuthAccounts:
 
     def _flow(self, tenant: str) -> CodeFlow:
         redirect = f"{self._base_url()}/oauth/callback"
-        is_local = urlsplit(redirect).hostname in ("127.0.0.1", "localhost", "::1")
-        return self.flow(tenant, redirect, "native" if is_local else "web")
+        parts = urlsplit(redirect)
+        # What has TLS is a web application to an issuer, wherever it is.
+        is_native = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+        return self.flow(tenant, redirect, "native" if is_native else "web")
 
     async def probe(self) -> Challenge:
         """What the server says to a request without a token."""

@@ -120,7 +120,7 @@ class ConnectionManager:
             if request.action == "link" and not state.connected:
                 link = (await accounts.link(principal)).url
         except CredentialError as error:
-            return AppConnection(name, "", "failed", message=brief(error.reason))
+            return AppConnection(name, "", "failed", message=error.reason)
         if not state.connected:
             return AppConnection(name, "", "initiated" if link else "none", link=link, message=state.reason)
         server = self._server(call, name)
