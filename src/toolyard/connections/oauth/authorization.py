@@ -275,7 +275,10 @@ def read_answer(pending: PendingAuthorization, answer: Mapping[str, str]) -> str
         )
     if "error" in answer:
         code = shown_code(answer["error"])
-        raise ConsentDeniedError(f"{shown_url(pending.issuer)} did not grant access ({code})", "log in again")
+        advice = {"invalid_scope": "set 'scopes' in the server's auth to those that it grants"}
+        raise ConsentDeniedError(
+            f"{shown_url(pending.issuer)} did not grant access ({code})", advice.get(code, "log in again")
+        )
     code = answer.get("code", "")
     if not code or len(code) > 8192:
         raise ConsentDeniedError(f"{shown_url(pending.issuer)} sent no code", "log in again")
