@@ -51,7 +51,7 @@ async def test_before_anybody_has_logged_in(upstream: Guarded, tmp_path: Path, e
         async with aiohttp.ClientSession() as http, http.get(url.replace("/mcp", "/health")) as health:
             assert (await health.json())["servers"]["guarded"]["reason"] == TO_DO
         async with Client(url, era=era) as later:
-            assert f"- guarded: {TO_DO}" in later.instructions
+            assert f"- guarded: {TO_DO}" in (later.instructions or "")
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
@@ -63,7 +63,7 @@ async def test_a_list_without_its_tools_comes_with_instructions_that_say_so(
     async with replica(config) as (_, url), Client(url, era=era) as client:
         assert TOOL not in [tool.name for tool in await client.list_tools()]
         async with Client(url, era=era) as later:
-            assert f"- guarded: {TO_DO}" in later.instructions
+            assert f"- guarded: {TO_DO}" in (later.instructions or "")
 
 
 async def test_after_a_login_has_ended_tools_are_shown_as_not_connected(upstream: Guarded, tmp_path: Path):
