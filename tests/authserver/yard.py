@@ -36,7 +36,10 @@ def quick_hasher() -> PasswordHasher:
 class LoginYard:
     """What a test needs of a running gateway with `[auth.server]`."""
 
-    def __init__(self, gateway: Gateway, client: Client, state: State, users: LocalUsers) -> None:
+    def __init__(
+        self, gateway: Gateway, client: Client, state: State, users: LocalUsers, host: str = "127.0.0.1"
+    ) -> None:
+        self.host = host
         self.gateway = gateway
         self.client = client
         self.state = state
@@ -44,11 +47,11 @@ class LoginYard:
 
     @property
     def base(self) -> str:
-        return f"http://127.0.0.1:{self.client.port}"
+        return f"http://{self.host}:{self.client.port}"
 
     @property
     def resource(self) -> str:
-        return self.client.url
+        return f"{self.base}/mcp"
 
     @property
     def server(self) -> Any:
@@ -57,6 +60,7 @@ class LoginYard:
 
     async def call(self, token: str, path: str = "/mcp") -> Answer:
         sent, message = modern("tools/list", {})
+        sent = {**sent, "Host": f"{self.host}:{self.client.port}"}
         return await self.client.post({**sent, "Authorization": f"Bearer {token}"}, message, path)
 
 
@@ -68,8 +72,9 @@ def config_of(folder: Path, server: LoginServerConfig | None = None, **tables: A
 
 @asynccontextmanager
 async def login_yard(
-    folder: Path, server: LoginServerConfig | None = None, **tables: Any
+    folder: Path, server: LoginServerConfig | None = None, *, host: str = "127.0.0.1", **tables: Any
 ) -> AsyncIterator[LoginYard]:
+    """`host` is the name by which clients and browsers know it: passkeys need `localhost`."""
     config = config_of(folder, server, **tables)
     state, _ = lasting_state(config.state.url, folder, None, "logins")
     users = LocalUsers(state, "yard", quick_hasher)
@@ -78,7 +83,7 @@ async def login_yard(
     gateway = Gateway(config, KEY)
     async with serving(asgi(gateway)) as client:
         try:
-            yield LoginYard(gateway, client, state, users)
+            yield LoginYard(gateway, client, state, users, host)
         finally:
             await state.close()
 
