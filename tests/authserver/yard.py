@@ -1,5 +1,6 @@
 """A gateway with its own authorization server, a person with a browser, and a client by hand."""
 
+import asyncio
 import base64
 import hashlib
 import html
@@ -115,6 +116,9 @@ class Browser:
     async def submit(self, page: "Page", **values: str) -> "Page":
         return await self._open("POST", page.action, {**page.hidden, **values})
 
+    async def post(self, url: str, form: dict[str, str]) -> "Page":
+        return await self._open("POST", url, form)
+
     async def _open(self, method: str, url: str, form: dict[str, str] | None) -> "Page":
         for _ in range(10):
             async with self.http.request(method, url, data=form, allow_redirects=False) as answer:
@@ -164,6 +168,38 @@ class Page:
         query = parse_qs(urlsplit(self.location).query, keep_blank_values=True)
         assert all(len(values) == 1 for values in query.values())
         return {name: values[0] for name, values in query.items()}
+
+
+class ListeningProgram:
+    """A program on this machine to which browsers are sent with a code."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._got: asyncio.Queue[str] = asyncio.Queue()
+
+    @property
+    def redirect(self) -> str:
+        return f"http://127.0.0.1:{self.port}/callback"
+
+    async def __aenter__(self) -> "ListeningProgram":
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        self._got.put_nowait(head.split(" ")[1])
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nback")
+        writer.close()
+
+    async def code(self) -> str:
+        path = await self._got.get()
+        while not path.startswith("/callback"):  # its icon
+            path = await self._got.get()
+        return parse_qs(urlsplit(path).query)["code"][0]
 
 
 class HandMadeClient:
