@@ -54,10 +54,10 @@ _TEXTS: dict[str, dict[Language, str]] = {
     },
     "enrol": {"en": "Create a passkey", "pt": "Criar uma chave de acesso"},
     "enrol_lead": {
-        "en": "With it {user} signs in at {host} by fingerprint, face, PIN or security key. There is no"
-        " password that could be stolen.",
-        "pt": "Com ela {user} entra em {host} por impressão digital, rosto, PIN ou chave de segurança. Não"
-        " há senha que possa ser roubada.",
+        "en": "With it {user} signs in at {host} by fingerprint, face, PIN or security key, without a"
+        " password.",
+        "pt": "Com ela {user} entra em {host} por impressão digital, rosto, PIN ou chave de segurança, sem"
+        " senha.",
     },
     "passkey_name": {"en": "Name of this passkey (optional)", "pt": "Nome desta chave (opcional)"},
     "passkey_example": {"en": "my laptop", "pt": "meu notebook"},
@@ -201,8 +201,10 @@ h1{font-size:25px;line-height:1.25;margin:0 0 8px;overflow-wrap:anywhere}
 p{margin:0 0 18px;color:var(--soft);overflow-wrap:anywhere}
 p strong{color:var(--ink)}
 label{display:block;font-weight:600;font-size:14px;margin:0 0 16px}
-input{display:block;width:100%;margin-top:6px;padding:11px 12px;font:inherit;color:inherit;
+input{display:block;width:100%;margin-top:6px;padding:11px 12px;font:inherit;font-size:16px;
+font-weight:400;color:inherit;
 background:transparent;border:1px solid var(--line);border-radius:8px}
+input::placeholder{color:var(--soft);opacity:.8}
 input:focus-visible,button:focus-visible{outline:3px solid var(--act);outline-offset:2px}
 .row{display:flex;gap:12px;margin-top:24px}
 button{flex:1;padding:12px 16px;font:inherit;font-weight:600;border-radius:8px;cursor:pointer;
@@ -219,7 +221,7 @@ dd.where{font-size:19px;font-weight:650}
 dd ul{margin:0;padding-left:18px}
 .or{display:flex;align-items:center;gap:12px;margin:22px 0;font-size:14px;color:var(--soft)}
 .or::before,.or::after{content:"";flex:1;border-top:1px solid var(--line)}
-.or+.bad{margin-top:-4px}
+.or~form .row{margin-top:0}
 .note{font-size:14px;margin:22px 0 0}
 [hidden]{display:none!important}
 button:disabled{opacity:.6;cursor:default}
@@ -366,9 +368,10 @@ class Pages:
             f'<form method="post" action="login">{_hidden("flow", flow)}'
             f"<label>{_text('user', language)}"
             f'<input name="user" value="{escape(user[:200])}" autocomplete="username" autocapitalize="none"'
-            ' spellcheck="false" required autofocus></label>'
+            f' spellcheck="false" required{"" if user else " autofocus"}></label>'
             f"<label>{_text('password', language)}"
-            '<input name="password" type="password" autocomplete="current-password" required></label>'
+            '<input name="password" type="password" autocomplete="current-password" required'
+            f"{' autofocus' if user else ''}></label>"
             f'<div class="row"><button class="main">{_text("sign_in", language)}</button></div></form>'
             f"{other}",
         )
