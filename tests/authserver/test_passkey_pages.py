@@ -1,5 +1,6 @@
 """Passkeys in Chromium with its virtual authenticator: made by a link, and used to let a client in."""
 
+import html
 from pathlib import Path
 from typing import Any
 
@@ -187,4 +188,17 @@ async def test_a_second_passkey_and_its_removal(tmp_path: Path):
         assert f"http://localhost:{port}" in (await first.page.text_content(".note") or "")
         await first.page.set_viewport_size({"width": 375, "height": 740})
         await picture(first.page, "sign-in-number")
+        await check_frames(second.page, [client.url(), link])
         await browser.close()
+
+
+async def check_frames(page: Page, urls: list[str]) -> None:
+    """Another site shows none of our pages in a frame: neither consent nor a link."""
+    for url in urls:
+        await page.goto(url)
+        assert await page.is_visible("main")
+        await page.goto("about:blank")
+        await page.set_content(f'<iframe src="{html.escape(url)}"></iframe>')
+        await page.wait_for_load_state("load")
+        (frame,) = page.frames[1:]
+        assert frame.url.startswith("chrome-error:"), frame.url

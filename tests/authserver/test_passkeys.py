@@ -1,6 +1,7 @@
 """Passkeys with an authenticator in software: what works, and every answer that must not count."""
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -187,6 +188,18 @@ async def test_a_counter_that_goes_back_is_noted(yard: LoginYard, caplog: pytest
         (passkey,) = (await yard.users.get("frida")).passkeys
         assert bool(passkey.went_back) is has_note
         assert ("there may be a copy" in caplog.text) is has_note
+
+
+async def test_whoever_reads_the_store_cannot_make_or_use_a_passkey(yard: LoginYard):
+    authenticator = await with_passkey(yard, "quirin")
+    ticket = await yard.users.open_enrolment("quirin")
+    kept = b"".join([await yard.state.get(key) or b"" for key in await yard.state.keys("logins:")])
+    keys = " ".join(await yard.state.keys("logins:"))
+    private = authenticator.key.private_numbers().private_value.to_bytes(32, "big")
+    assert base64.b64encode(authenticator.public_key()) in kept
+    for secret in (ticket, text(private), base64.b64encode(private).decode()):
+        assert secret.encode() not in kept
+        assert secret not in keys
 
 
 # Answers that must not count

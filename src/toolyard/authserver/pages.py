@@ -246,6 +246,7 @@ _SCRIPT = """
     btoa(String.fromCharCode(...new Uint8Array(bytes)))
       .replace(/\\+/g, "-").replace(/\\//g, "_").replace(/=+$/, "");
   const publicKey = JSON.parse(form.dataset.options);
+  if (publicKey.user && !AuthenticatorAttestationResponse.prototype.getPublicKey) return;
   publicKey.challenge = bytes(publicKey.challenge);
   if (publicKey.user) publicKey.user.id = bytes(publicKey.user.id);
   for (const known of publicKey.excludeCredentials || []) known.id = bytes(known.id);
