@@ -171,10 +171,11 @@ class Page:
 
 
 class ListeningProgram:
-    """A program on this machine to which browsers are sent with a code."""
+    """A program on this machine to which browsers are sent with a code. It answers with one page."""
 
-    def __init__(self) -> None:
+    def __init__(self, page: str = "back") -> None:
         self.port = 0
+        self.page = page
         self._got: asyncio.Queue[str] = asyncio.Queue()
 
     @property
@@ -192,7 +193,9 @@ class ListeningProgram:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         self._got.put_nowait(head.split(" ")[1])
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nback")
+        body = self.page.encode()
+        head = f"Content-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close"
+        writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body)
         writer.close()
 
     async def code(self) -> str:
