@@ -101,7 +101,7 @@ class GatewayConnections:
         return found if isinstance(found, KeyAccounts) else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers `/oauth/callback` and the paths that begin with `/oauth/connect/` or `/connections/key/`."""
+        """Answers `/oauth/callback` and the paths below `/oauth/connect/` and `/connections/key/`."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         language = language_of(headers.get("accept-language", ""))
         try:

@@ -256,7 +256,7 @@ class KeyAccounts:
             raise CredentialError(self.server, f"one API key serves all callers; {self._who_enters()}")
 
     def _who_enters(self) -> str:
-        return f"whoever runs the gateway enters it: `toolyard login {self.server}`"
+        return f"whoever runs the gateway enters it with `toolyard login {self.server}`"
 
     async def wanted(self, address: SecretAddress) -> str:
         """Says why there is no key, and what to do."""

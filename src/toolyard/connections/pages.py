@@ -50,11 +50,12 @@ border-bottom:1px solid var(--line)}dt{flex:0 0 34%;color:var(--soft)}dd{margin:
 button{font:inherit;font-weight:600;width:100%;margin-top:8px;padding:12px 18px;border:0;border-radius:9px;
 background:var(--accent);color:var(--card);cursor:pointer}button:focus-visible{outline:3px solid var(--ink);
 outline-offset:2px}label{display:block;font-weight:600;margin:0 0 6px}
-input[type=password]{font:inherit;font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;width:100%;
-padding:11px 12px;border:1px solid var(--soft);border-radius:9px;background:var(--paper);color:var(--ink)}
-input[type=password]:focus-visible{outline:3px solid var(--accent);outline-offset:1px;border-color:var(--accent)}
-form{margin-top:18px}form button{margin-top:16px}a{color:var(--accent)}.note{font-size:.9rem;margin:10px 0 0}
-.wrong{color:var(--bad);border-left:3px solid var(--bad);padding:2px 0 2px 12px;margin:18px 0 0}footer{margin-top:20px;color:var(--soft);font-size:.85rem}
+input[type=password]{font:inherit;font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;
+width:100%;padding:11px 12px;border:1px solid var(--soft);border-radius:9px;background:var(--paper);
+color:var(--ink)}input[type=password]:focus-visible{outline:3px solid var(--accent);outline-offset:1px;
+border-color:var(--accent)}form{margin-top:18px}form button{margin-top:16px}a{color:var(--accent)}
+.note{font-size:.9rem;margin:10px 0 0}.wrong{color:var(--bad);border-left:3px solid var(--bad);
+padding:2px 0 2px 12px;margin:18px 0 0}footer{margin-top:20px;color:var(--soft);font-size:.85rem}
 @media(max-width:480px){main{padding:28px 22px}dl div{display:block}}
 """.strip()
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -264,7 +265,7 @@ def _form(kind: PageKind, language: Language, form: KeyForm | None) -> str:
     return (
         f'{problem}<form method="post" autocomplete="off"><input type="hidden" name="form" '
         f'value="{escape(form.token)}"><label for="key">{escape(form.label or labels["key"])}</label>'
-        f'<input type="password" id="key" name="key" required autofocus autocomplete="off" spellcheck="false" '
-        f'autocapitalize="off" data-1p-ignore data-lpignore="true">{help}'
+        f'<input type="password" id="key" name="key" required autofocus autocomplete="off" '
+        f'spellcheck="false" autocapitalize="off" data-1p-ignore data-lpignore="true">{help}'
         f'<p class="note">{labels["kept"]}</p><button>{labels["save"]}</button></form>'
     )
