@@ -459,6 +459,8 @@ def _judged_key(title: str, source: str, value: bytes) -> CheckResult:
 
 
 async def _stores(config: "Config", folder: Path | None) -> list[CheckResult]:
+    from ...vault.factory import needs_vault
+
     return [
         await _asked("state store", lambda: _ask_state(config, folder)),
         *(
@@ -466,6 +468,7 @@ async def _stores(config: "Config", folder: Path | None) -> list[CheckResult]:
             if config.results.shape
             else []
         ),
+        *([await _asked("vault", lambda: _ask_vault(config, folder))] if needs_vault(config) else []),
         *([await _asked("audit", lambda: _ask_audit(config, folder))] if config.audit.is_on else []),
     ]
 
@@ -477,6 +480,7 @@ async def _asked(title: str, ask: Callable[[], Awaitable[str]]) -> CheckResult:
     from ...config import ConfigError
     from ...state.store import StateError
     from ...telemetry.redaction import redact
+    from ...vault.base import VaultError
 
     began = time.monotonic()
     try:
@@ -486,7 +490,7 @@ async def _asked(title: str, ask: Callable[[], Awaitable[str]]) -> CheckResult:
         return CheckResult(
             title, "fail", f"no answer within {ANSWER_SECONDS:g} s", "is it running, and reachable?"
         )
-    except (StateError, ConfigError, ArtifactStoreError, AuditStoreError, OSError) as error:
+    except (StateError, ConfigError, ArtifactStoreError, AuditStoreError, VaultError, OSError) as error:
         reason = getattr(error, "message", "") or getattr(error, "reason", "") or str(error)
         return CheckResult(
             title, "fail", redact(reason), getattr(error, "hint", "") or "is it running, and reachable?"
@@ -522,6 +526,13 @@ async def _ask_results(config: "Config", folder: Path | None) -> str:
     finally:
         await store.close()
     return f"{store.type} answers"
+
+
+async def _ask_vault(config: "Config", folder: Path | None) -> str:
+    from ...vault.factory import check_vault, sources
+
+    await check_vault(config, folder)
+    return f"its key is in {sources(config, folder)[0].shown}"
 
 
 async def _ask_audit(config: "Config", folder: Path | None) -> str:
