@@ -18,7 +18,8 @@ from ..artifacts.store import ArtifactStoreError, NewId, ResultLinks, new_id
 from ..config import Config
 from ..config.files import config_identity
 from ..sessions.leases import Leases
-from ..sessions.profiles import ProfileStore, cipher_for
+from ..sessions.old_profiles import OldProfiles
+from ..sessions.profiles import ProfileStore
 from ..state.factory import open_state
 from ..state.store import StateError, kind_of
 from ..telemetry.redaction import redact
@@ -54,8 +55,9 @@ class GatewayStorage:
         self._folder = folder
         self.state = open_state(config.state.url, folder)
         self.leases = Leases(self.state, config.state.session_ttl)
-        self.profiles = ProfileStore(self.state, cipher_for(config.state.key, config.state.url, folder))
         self.vault = open_vault(config, folder, self.state)
+        old = OldProfiles.of(config.state.key, config.state.url, folder)
+        self.profiles = ProfileStore(self.vault.store, self.vault, old)
         self.links = ResultLinks(sealer, config.store.public_url or config.gateway.public_url)
         self.store = open_store(config.store, folder, self.links, make_id)
         self.ledger = UsageLedger(folder, config_identity(config))
