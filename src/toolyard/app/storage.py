@@ -27,6 +27,8 @@ from ..telemetry.usage import UsageLedger
 from ..upstream.errors import MAX_REASON
 from ..vault.base import VaultUnavailableError
 from ..vault.factory import needs_vault, open_vault
+from ..vault.master_keys import MasterKeys, MemorySource
+from ..vault.vault import Vault
 from ..wire.seal import Sealer
 
 logger = logging.getLogger("toolyard.app")
@@ -56,8 +58,11 @@ class GatewayStorage:
         self.state = open_state(config.state.url, folder)
         self.leases = Leases(self.state, config.state.session_ttl)
         self.vault = open_vault(config, folder, self.state)
+        # Profiles in memory end with the process; their secrets should too.
+        lasts = self.vault.store is self.state
+        secrets = self.vault if lasts else Vault(self.state, MasterKeys(MemorySource()))
         old = OldProfiles.of(config.state.key, config.state.url, folder)
-        self.profiles = ProfileStore(self.vault.store, self.vault, old)
+        self.profiles = ProfileStore(self.state, secrets, old)
         self.links = ResultLinks(sealer, config.store.public_url or config.gateway.public_url)
         self.store = open_store(config.store, folder, self.links, make_id)
         self.ledger = UsageLedger(folder, config_identity(config))
