@@ -279,7 +279,7 @@ async def test_a_wrong_key_is_not_kept_and_may_be_corrected_some_times(upstream:
         async with a_browser("pt-BR") as browser:
             async with browser.get(link) as page:
                 text = await page.text()
-                assert "somente you" in text
+                assert "somente você" in text
                 assert 'type="password"' in text
             for key, said in (
                 ("wrong-key", "não aceitou esta chave"),

@@ -94,7 +94,8 @@ def digest_of(text: str) -> str:
 
 
 def shown_name(principal: Principal) -> str:
-    return principal.user or principal.agent or "you"
+    """Empty for the local user, whom a page calls `you`."""
+    return principal.user or principal.agent
 
 
 async def wait_connected(accounts: Accounts, principal: Principal, seconds: float) -> bool:

@@ -147,6 +147,7 @@ _LABELS: dict[Language, dict[str, str]] = {
         "scopes": "Asks for",
         "go": "Continue to the login",
         "a server": "The server",
+        "you": "you",
         "place": "Sent to",
         "use": "Used by",
         "everybody": "everybody who uses this gateway",
@@ -154,7 +155,7 @@ _LABELS: dict[Language, dict[str, str]] = {
         "key": "API key",
         "save": "Save the key",
         "help": "Get a key at",
-        "kept": "It is tried at the server once, kept encrypted on this gateway, and never shown again.",
+        "kept": "It is kept encrypted on this gateway, and never shown again.",
         "left": "Attempts left: {left}.",
     },
     "pt": {
@@ -163,6 +164,7 @@ _LABELS: dict[Language, dict[str, str]] = {
         "scopes": "Solicita",
         "go": "Continuar para o login",
         "a server": "O servidor",
+        "you": "você",
         "place": "Enviada a",
         "use": "Usada por",
         "everybody": "todos que usam este gateway",
@@ -170,7 +172,7 @@ _LABELS: dict[Language, dict[str, str]] = {
         "key": "Chave de API",
         "save": "Salvar a chave",
         "help": "Obtenha uma chave em",
-        "kept": "Ela é testada no servidor uma vez, guardada cifrada neste gateway e nunca mais exibida.",
+        "kept": "Ela fica guardada cifrada neste gateway e nunca mais é exibida.",
         "left": "Tentativas restantes: {left}.",
     },
 }
@@ -222,7 +224,7 @@ def page(
     details: dict[str, str] | None = None,
     form: KeyForm | None = None,
 ) -> bytes:
-    """`details` are the rows of a page that asks: `user`, `host`, `scopes`, `place`."""
+    """`details` are the rows of a page that asks: `user` (empty: whoever reads it), `host` and so on."""
     labels = _LABELS[language]
     title, text = _TEXTS[language][kind]
     heading = title.replace("{server}", server or labels["a server"])
@@ -232,9 +234,9 @@ def page(
         f'stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><circle cx="23" cy="23" r="21"/>'
         f"{path}</svg>"
     )
-    rows = {labels[name]: value for name, value in (details or {}).items()}
+    rows = {labels[name]: value or labels["you"] for name, value in (details or {}).items()}
     if form is not None:
-        user = (details or {}).get("user", "")
+        user = rows.get(labels["user"], labels["you"])
         rows[labels["use"]] = labels["everybody"] if form.is_shared else labels["one"].replace("{user}", user)
     listed = "".join(f"<div><dt>{label}</dt><dd>{escape(value)}</dd></div>" for label, value in rows.items())
     tag = "pt-BR" if language == "pt" else "en"

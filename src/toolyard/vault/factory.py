@@ -54,13 +54,19 @@ def needs_vault(config: Config) -> bool:
     return refers or any(server.auth is not None for server in config.servers)
 
 
+def is_made(config: Config, folder: Path | None) -> bool:
+    """Whether the store of the vault exists; opening it would make it."""
+    kind = kind_of(config.state.url)
+    if folder is None or kind not in ("sqlite", "memory"):
+        return True
+    return file_of(config.state.url if kind == "sqlite" else "sqlite:", folder).exists()
+
+
 async def check_vault(config: Config, folder: Path | None) -> None:
     """Raises VaultError if a gateway with this configuration would not start. Writes nothing."""
-    if kind_of(config.state.url) in ("sqlite", "memory") and folder is not None:
-        file = file_of(config.state.url if kind_of(config.state.url) == "sqlite" else "sqlite:", folder)
-        if not file.exists():  # opening it would make it
-            require_key(config, folder)
-            return
+    if not is_made(config, folder):
+        require_key(config, folder)
+        return
     vault = open_vault(config, folder)
     try:
         await vault.check(make=False)

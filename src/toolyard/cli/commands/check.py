@@ -76,6 +76,8 @@ def command(connect: bool, timeout: float | None, config: Path | None, as_json: 
         # First, because lists that are read now are those that the patterns of rules are held against.
         servers = _try_servers(found.config, timeout, debug) if connect and not unusable else []
         findings += _further_findings(found.config, file)
+        if not unusable:
+            findings += _login_findings(found.config, file)
     if as_json:
         print_json(_as_json(found.files, findings, servers))
     else:
@@ -143,6 +145,16 @@ def _vault_findings(config: "Config", file: Path) -> "Iterator[ConfigFinding]":
         require_vault(config)
     except CommandError as error:
         yield ConfigFinding("error", f"{display_path(file)}: [vault]", error.message, " ".join(error.hints))
+
+
+def _login_findings(config: "Config", file: Path) -> "Iterator[ConfigFinding]":
+    from ...config.diagnosis import ConfigFinding
+    from ...config.files import display_path
+    from ..serving.vault import unconnected_servers
+
+    for name, reason in unconnected_servers(config).items():
+        place = f"{display_path(file)}: [servers.{name}]"
+        yield ConfigFinding("warning", place, reason, f"toolyard login {name}")
 
 
 def _last_seen(config: "Config") -> "Catalogue":

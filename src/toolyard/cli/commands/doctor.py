@@ -111,7 +111,10 @@ def _examine(given: Path | None, key_file: Path | None) -> Iterator[CheckResult]
     yield from _browser(config)
     yield from _folder(folder)
     yield _signing_key(config, key_file)
-    yield from asyncio.run(_stores(config, folder))
+    stores = asyncio.run(_stores(config, folder))
+    yield from stores
+    if not any(one.check in ("state store", "vault") and one.level == "fail" for one in stores):
+        yield from _logins(config)
     yield _port(config)
     yield _clock()
     yield from _open_files()
@@ -471,6 +474,13 @@ async def _stores(config: "Config", folder: Path | None) -> list[CheckResult]:
         *([await _asked("vault", lambda: _ask_vault(config, folder))] if needs_vault(config) else []),
         *([await _asked("audit", lambda: _ask_audit(config, folder))] if config.audit.is_on else []),
     ]
+
+
+def _logins(config: "Config") -> Iterator[CheckResult]:
+    from ..serving.vault import unconnected_servers
+
+    for name, reason in unconnected_servers(config).items():
+        yield CheckResult(f"login {name}", "warn", reason, f"toolyard login {name}")
 
 
 async def _asked(title: str, ask: Callable[[], Awaitable[str]]) -> CheckResult:

@@ -58,6 +58,36 @@ def require_vault(config: "Config") -> None:
         raise CommandError(error.message, *([error.hint] if error.hint else [])) from None
 
 
+def unconnected_servers(config: "Config") -> dict[str, str]:
+    """Servers that whoever runs the gateway has no account at, and why, if the vault can say it."""
+    from ...app.connections import GatewayConnections
+    from ...config.files import state_folder
+    from ...upstream.http.client import PooledHttpClient
+    from ...vault.factory import is_made
+    from ...wire.call import Principal
+    from ...wire.errors import McpError
+
+    wanting = [server for server in config.servers if server.auth is not None]
+    if not wanting or not is_made(config, state_folder(config)):
+        return {server.name: "not connected yet" for server in wanting}
+
+    async def ask(vault: "Vault") -> dict[str, str]:
+        connections, found = GatewayConnections(vault, PooledHttpClient()), dict[str, str]()
+        for server in wanting:
+            accounts = connections.open(server, lambda: None)
+            try:
+                state = await accounts.state(Principal())
+            except McpError:
+                continue
+            finally:
+                await accounts.close()
+            if not state.connected:
+                found[server.name] = state.reason
+        return found
+
+    return with_vault(config, ask)
+
+
 def with_vault(config: "Config", work: "Callable[[Vault], Awaitable[T]]") -> T:
     """Runs work with the vault, and closes it; VaultErrors become CommandErrors."""
     from ...config.files import state_folder
