@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.connections.person import FLAGS  # noqa: E402
 from toolyard.chromium import find_on_path  # noqa: E402
-from toolyard.connections.pages import Language, PageKind, page, policy  # noqa: E402
+from toolyard.connections.pages import KeyForm, Language, PageKind, page, policy  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 ADDRESS = "http://gateway.example/oauth/connect/page"
@@ -48,7 +48,10 @@ def shown(page_: Page, body: bytes) -> None:
 
 def bodies(language: Language) -> Iterator[tuple[str, bytes]]:
     for kind in get_args(PageKind):
-        yield kind, page(kind, language, "linear", DETAILS if kind == "confirm" else None)
+        details = DETAILS if kind in ("confirm", "key") else None
+        form = KeyForm("token", help="https://linear.app/settings/api") if kind == "key" else None
+        yield kind, page(kind, language, "linear", details, form)
+    yield "key-refused", page("key", language, "linear", DETAILS, KeyForm("token", problem="refused", left=2))
     yield "long", page("confirm", language, "a-name-without-an-end-" * 6, LONG)
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from .callers import AccessConfig, AuditConfig, AuthConfig, LimitsConfig
 from .references import Resolution, SecretReference
-from .server_auth import OAuthAuth
+from .server_auth import ServerAuth
 
 GIB = 2**30
 
@@ -89,8 +89,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     max_result: int = GIB
     start: Literal["lazy", "eager"] = "lazy"
     results: ServerResults = ServerResults()
-    auth: OAuthAuth | None = None
-    """How the gateway gets tokens for it; None: it needs none, or `headers` has what it needs."""
+    auth: ServerAuth | None = None
+    """How the gateway gets tokens or keys for it; None: it needs none, or `headers` has what it needs."""
     caller_keys: tuple[str, ...] = ()
     """Lower-case names of headers with callers' own keys for this server. No other server gets them."""
 

@@ -15,6 +15,10 @@ MODES: tuple[AuthMode, ...] = (
 TokenAuthMethod = Literal["auto", "none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
 
 
+API_KEY = "api_key"
+"""The mode of a key that a person enters; the others are ways of OAuth."""
+
+
 class IdentityProvider(Struct, frozen=True, kw_only=True):
     """Where a user's ID token is exchanged for an ID-JAG; only for `id_jag`."""
 
@@ -58,3 +62,39 @@ class OAuthAuth(Struct, frozen=True, kw_only=True):
     def is_personal(self) -> bool:
         """Whether each caller has a token of its own."""
         return self.mode == "oauth"
+
+
+class KeyAuth(Struct, frozen=True, kw_only=True):
+    """A key that somebody enters once, on a page or with `toolyard login`; the vault keeps it."""
+
+    header: str = ""
+    """The header that carries it; empty: `Authorization`, or what a server in this process looks for."""
+    prefix: str | None = None
+    """The text before the key; None: `Bearer ` in the header Authorization, nothing in another."""
+    variable: str = ""
+    """The environment variable of a program that gets it."""
+    per: Literal["caller", "all"] = "caller"
+    """`all`: everybody uses one key, which whoever runs the gateway enters."""
+    help: str = ""
+    """The https address where people get a key."""
+    label: str = ""
+    """What the server calls it, such as `Personal access token`."""
+
+    @property
+    def mode(self) -> Literal["api_key"]:
+        return "api_key"
+
+    @property
+    def is_personal(self) -> bool:
+        return self.per == "caller"
+
+    @property
+    def sent_header(self) -> str:
+        return self.header or "Authorization"
+
+    def header_value(self, key: str) -> str:
+        usual = "Bearer " if self.sent_header.lower() == "authorization" else ""
+        return f"{usual if self.prefix is None else self.prefix}{key}"
+
+
+ServerAuth = OAuthAuth | KeyAuth

@@ -3,8 +3,21 @@
 from typing import Any
 
 from .errors import ConfigValueError, nearest_or_all
-from .server_auth import MODES, IdentityProvider, OAuthAuth
-from .values import Reader, flag, kind_of, names, nonempty, one_of, table, text, url
+from .server_auth import API_KEY, MODES, IdentityProvider, KeyAuth, OAuthAuth, ServerAuth
+from .values import (
+    Reader,
+    flag,
+    header_name,
+    kind_of,
+    names,
+    nonempty,
+    one_of,
+    short_text,
+    table,
+    text,
+    url,
+    variable_name,
+)
 
 
 def _parameters(value: Any) -> dict[str, str]:
@@ -31,7 +44,7 @@ def _provider(value: Any) -> IdentityProvider:
 
 
 _READERS: dict[str, Reader] = {
-    "mode": one_of(*MODES),
+    "mode": one_of(*MODES, API_KEY),
     "client_id": nonempty,
     "client_secret": nonempty,
     "client_metadata_url": url,
@@ -52,26 +65,69 @@ _READERS: dict[str, Reader] = {
     "assertion_file": nonempty,
     "identity_provider": _provider,
 }
-OAUTH_KEYS = tuple(_READERS)
 
 
-def oauth_auth(value: Any) -> OAuthAuth:
+def server_auth(value: Any) -> ServerAuth:
     """A mode, or a table with it."""
     if isinstance(value, str):
         value = {"mode": value}
     if not isinstance(value, dict):
         raise ConfigValueError(f"must be text or a table, not {kind_of(value)}", 'such as auth = "oauth"')
     members = table(value)
+    if members.get("mode") == API_KEY:
+        return _key_auth({key: item for key, item in members.items() if key != "mode"})
+    auth = OAuthAuth(**_read(members, _READERS))
+    _check(auth)
+    return auth
+
+
+def _read(members: dict[str, Any], readers: dict[str, Reader]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, item in members.items():
-        if key not in _READERS:
-            raise ConfigValueError(f"has an unknown key {key!r}", nearest_or_all(key, OAUTH_KEYS))
+        if key not in readers:
+            raise ConfigValueError(f"has an unknown key {key!r}", nearest_or_all(key, tuple(readers)))
         try:
-            found[key] = _READERS[key](item)
+            found[key] = readers[key](item)
         except ConfigValueError as error:
             raise ConfigValueError(f"has an invalid {key!r}: it {error.message}", error.hint) from None
-    auth = OAuthAuth(**found)
-    _check(auth)
+    return found
+
+
+def _prefix(value: Any) -> str:
+    found = text(value)
+    if len(found) > MAX_PREFIX or not found.isascii() or not (found.isprintable()):
+        raise ConfigValueError("cannot be in a header", f"up to {MAX_PREFIX} printable ASCII characters")
+    return found
+
+
+def _help(value: Any) -> str:
+    found = url(value)
+    if not found.startswith("https://"):
+        raise ConfigValueError("is not an https address", "people follow it from the page for the key")
+    return found
+
+
+MAX_PREFIX = 100
+_KEY_READERS: dict[str, Reader] = {
+    "header": header_name,
+    "prefix": _prefix,
+    "variable": variable_name,
+    "per": one_of("caller", "all"),
+    "help": _help,
+    "label": short_text(80),
+}
+_FIXED_HEADERS = ("host", "content-length", "content-type", "accept", "accept-encoding", "connection")
+
+
+def _key_auth(members: dict[str, Any]) -> KeyAuth:
+    auth = KeyAuth(**_read(members, _KEY_READERS))
+    name = auth.header.lower()
+    if name in _FIXED_HEADERS or name.startswith("mcp-"):
+        raise ConfigValueError(f"has the header {auth.header!r}, which has another meaning", "name another")
+    if auth.variable and (auth.header or auth.prefix is not None):
+        raise ConfigValueError(
+            "has both 'variable' and a header", "a program gets a variable, others a header"
+        )
     return auth
 
 

@@ -28,6 +28,11 @@ class Accounts(Protocol):
     def server(self) -> str: ...
 
     @property
+    def kind(self) -> str:
+        """How it is connected, as a search names it: `oauth` or `api_key`."""
+        ...
+
+    @property
     def is_personal(self) -> bool:
         """Whether each caller has one of its own; otherwise all share one."""
         ...

@@ -100,10 +100,12 @@ _USABLE_KEY = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 
 
 class Secret:
-    __slots__ = ("_value", "fingerprint")
+    __slots__ = ("_value", "fingerprint", "is_refused")
 
     def __init__(self, value: str, fingerprint: str) -> None:
         self._value: str | None = value
+        self.is_refused = False
+        """The service that it is for did not accept it. A gateway that keeps the key asks for another."""
         self.fingerprint = fingerprint
         """A keyed hash. It distinguishes callers in logs, caches and sessions without revealing the key."""
 
@@ -112,6 +114,10 @@ class Secret:
         if self._value is None:
             raise RuntimeError("the request is over, and its caller's key has been erased")
         return self._value
+
+    def refuse(self) -> None:
+        """Say that the service answered that this key is not valid."""
+        self.is_refused = True
 
     def forget(self) -> None:
         """Erase the key when the request is over; the fingerprint stays."""

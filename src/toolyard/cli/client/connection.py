@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +13,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ...config import Config
+from ...wire.call import Principal
 from ...wire.errors import INTERNAL_ERROR, MISSING_CAPABILITY, McpError
 from ...wire.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from .. import target, traffic
@@ -30,8 +31,6 @@ LOG_LEVEL = "info"
 
 READY, STARTING, DOWN, UNUSABLE, DISABLED = "ready", "starting", "down", "not usable", "disabled"
 UNCONNECTED = "not connected"
-
-
 _MISSING = {STARTING: "still ", UNCONNECTED: ""}
 
 
@@ -370,6 +369,8 @@ class MountedSession(CliSession):
         # What goes wrong with a server is shown as a warning of the command, not as a log line too.
         log_to_stderr(True) if where.debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
         self._gateway = loader.make_gateway(self._config, None)
+        self._lacking: dict[str, str] = {}
+        """Servers that whoever runs this has no account at, and why."""
         wait = config.gateway.list_wait if where.wait is None else where.wait
         try:
             self.run(self._started(wait, where, user))
@@ -390,6 +391,12 @@ class MountedSession(CliSession):
         ]
         # Whoever has what is wanted may take as long as it starts; nobody else is waited for then.
         await wait_for_servers(doubtful, math.inf if owners else wait, user)
+        for name, accounts in self._gateway.accounts().items():
+            with suppress(McpError):  # a server that cannot be asked says so itself
+                state = await accounts.state(Principal())
+                if not state.connected:
+                    why = "" if state.reason == UNCONNECTED else f"{state.reason}; "
+                    self._lacking[name] = f"{why}run `toolyard login {name}`"
 
     def _owners(self, wanted: str) -> "list[ServerCatalogue]":
         """Who has what is wanted, or would have it by its name."""
@@ -425,28 +432,10 @@ class MountedSession(CliSession):
         about = super().about
         return ServerDescription(about.info, about.capabilities, about.instructions, missing, servers)
 
-    async def _unconnected(self) -> dict[str, str]:
-        """What to do about servers that the user is not logged in to."""
-        from ...upstream.errors import CredentialError
-        from ...wire.call import Principal
-
-        found: dict[str, str] = {}
-        for name, accounts in self._gateway.accounts().items():
-            try:
-                state = await accounts.state(Principal())
-            except CredentialError as error:
-                found[name] = error.reason
-            else:
-                if not state.connected:
-                    why = "" if state.reason == UNCONNECTED else f"{state.reason}; "
-                    found[name] = f"{why}run `toolyard login {name}`"
-        return found
-
     def _standings(self) -> Iterator[ServerStatus]:
         from ...catalogue.items import KINDS
 
         settings, catalogue = self._config.gateway, self._gateway.catalogue
-        unconnected = self.run(self._unconnected())
         bare = settings.view == "bare"
         listed = {
             kind.name: [(entry.server, entry.bare if bare else entry.name) for entry in catalogue.all(kind)]
@@ -465,9 +454,9 @@ class MountedSession(CliSession):
                 yield ServerStatus(
                     server_catalogue.name, STARTING, server_catalogue.activity, server_catalogue.age, holds
                 )
-            elif server_catalogue.name in unconnected:
+            elif server_catalogue.name in self._lacking:
                 yield ServerStatus(
-                    server_catalogue.name, UNCONNECTED, unconnected[server_catalogue.name], 0.0, holds
+                    server_catalogue.name, UNCONNECTED, self._lacking[server_catalogue.name], 0.0, holds
                 )
             else:
                 yield ServerStatus(

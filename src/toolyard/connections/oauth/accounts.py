@@ -7,11 +7,8 @@ another. What a login needs in between is in the vault, and where to find it in 
 can finish what another began.
 """
 
-import asyncio
 import hashlib
-import hmac
 import logging
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from secrets import token_urlsafe
@@ -28,9 +25,18 @@ from ...upstream.accounts import AccountState, ConsentLink
 from ...upstream.errors import ConsentRequiredError, CredentialError
 from ...vault.base import SecretAddress, VaultError
 from ...wire.call import Principal
+from ..flows import (
+    REUSE_SECONDS,
+    FlowPage,
+    FlowPointer,
+    FlowPointers,
+    digest_of,
+    is_from,
+    shown_name,
+    wait_connected,
+)
 from ..pages import PageKind
 from .authorization import (
-    FLOW_SECONDS,
     CodeFlow,
     DeviceAuthorization,
     Discovery,
@@ -49,35 +55,10 @@ from .tokens import TokenRecord, TokenStore
 logger = logging.getLogger("toolyard.oauth")
 
 MAX_SESSIONS = 10_000
-POLL_SECONDS = 0.3
-REUSE_SECONDS = 300.0
-"""For so long a link is given again to those who ask again, so that the first one they got still works."""
+POINTERS = "oauth/login/"
 PROBE = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 SHARED = Principal(tenant="local")
 """Whose the token is that all callers share."""
-
-
-class FlowPointer(Struct, frozen=True, array_like=True):
-    """Where a login under way is kept, by the digest of its `state`."""
-
-    server: str
-    tenant: str
-    principal: str
-    user: str
-    browser: str = ""
-    """The digest of the cookie of the browser that began it; empty before."""
-
-
-class FlowPage(Struct, frozen=True):
-    """What a page shows; `cookie` and `location` send the browser on."""
-
-    kind: PageKind
-    server: str = ""
-    details: dict[str, str] = {}
-    location: str = ""
-    cookie: str = ""
-    form_targets: str = "'none'"
-    """Where the page's form may lead, redirects included."""
 
 
 class _SavedFlow(Struct, frozen=True, kw_only=True):
@@ -87,6 +68,8 @@ class _SavedFlow(Struct, frozen=True, kw_only=True):
 
 class OAuthAccounts:
     """`callback` is the gateway's address for answers; empty if it has none, as over stdio."""
+
+    kind = "oauth"
 
     def __init__(
         self,
@@ -102,7 +85,7 @@ class OAuthAccounts:
         self._url = url
         self._settings = settings
         self._tokens = tokens
-        self._state = state
+        self._pointers = FlowPointers(state, POINTERS)
         self._base_url = base_url
         self._on_connected = on_connected
         provider = settings.identity_provider
@@ -185,12 +168,7 @@ class OAuthAccounts:
         return ConsentLink(f"{base}/oauth/connect/{id}", message, id)
 
     async def wait(self, principal: Principal, seconds: float) -> bool:
-        until = time.monotonic() + seconds
-        while not (await self.state(principal)).connected:
-            if time.monotonic() >= until:
-                return False
-            await asyncio.sleep(min(POLL_SECONDS, max(0.0, until - time.monotonic())))
-        return True
+        return await wait_connected(self, principal, seconds)
 
     async def disconnect(self, principal: Principal) -> bool:
         try:
@@ -300,7 +278,7 @@ class OAuthAccounts:
         fits = pending.redirect == f"{self._base_url()}/oauth/callback"
         if not (0 <= age < REUSE_SECONDS and enough and fits):
             return None
-        return pending if await self._state.get(pointer_key(flow_id(pending.state))) is not None else None
+        return pending if await self._pointers.find(flow_id(pending.state)) is not None else None
 
     async def _begin(
         self, principal: Principal, scopes: tuple[str, ...], earlier: tuple[str, ...]
@@ -320,9 +298,8 @@ class OAuthAccounts:
             seen = None if before is None else before.version
             if await self._tokens.secrets.replace(address, value, seen) is not None:
                 break
-        user = principal.user or principal.agent or "you"
-        pointer = FlowPointer(self.server, principal.tenant, address.principal, user)
-        await self._state.put(pointer_key(flow_id(pending.state)), msgspec.json.encode(pointer), FLOW_SECONDS)
+        pointer = FlowPointer(self.server, principal.tenant, address.principal, shown_name(principal))
+        await self._pointers.put(flow_id(pending.state), pointer)
         return pending
 
     async def saved_flow(self, pointer: FlowPointer) -> PendingAuthorization | None:
@@ -385,7 +362,7 @@ class LoginPages:
     """The two pages of all servers: where a login begins, and where it ends."""
 
     def __init__(self, state: State, accounts: Callable[[str], OAuthAccounts | None]) -> None:
-        self._state = state
+        self._pointers = FlowPointers(state, POINTERS)
         self._accounts = accounts
 
     async def show(self, id: str) -> FlowPage:
@@ -393,7 +370,7 @@ class LoginPages:
         found = await self._find(id)
         if found is None:
             return FlowPage("expired")
-        accounts, pointer, _, pending = found
+        accounts, pointer, pending = found
         details = {"user": pointer.user, "host": urlsplit(pending.issuer).netloc}
         if pending.scopes:
             details["scopes"] = " ".join(pending.scopes)
@@ -407,10 +384,9 @@ class LoginPages:
         found = await self._find(id)
         if found is None:
             return FlowPage("expired")
-        accounts, pointer, value, pending = found
+        accounts, pointer, pending = found
         cookie = token_urlsafe(24)
-        bound = msgspec.json.encode(replace(pointer, browser=_digest(cookie)))
-        if not await self._state.swap(pointer_key(id), value, bound, FLOW_SECONDS):
+        if not await self._pointers.replace(id, pointer, replace(pointer, browser=digest_of(cookie))):
             return FlowPage("expired", accounts.server)
         return FlowPage("confirm", accounts.server, location=pending.url, cookie=cookie)
 
@@ -421,43 +397,25 @@ class LoginPages:
         found = await self._find(id) if state else None
         if found is None:
             return FlowPage("expired")
-        accounts, pointer, value, _ = found
-        given = _digest(cookies.get(cookie_name(id), ""))
-        if not pointer.browser or not hmac.compare_digest(given, pointer.browser):
+        accounts, pointer, _ = found
+        if not is_from(pointer, id, cookies):
             return FlowPage("elsewhere", accounts.server)
-        if not await self._state.swap(pointer_key(id), value, None):
+        if not await self._pointers.replace(id, pointer, None):
             return FlowPage("expired", accounts.server)
         return FlowPage(await accounts.finish(pointer, answer), accounts.server)
 
-    async def _find(self, id: str) -> tuple[OAuthAccounts, FlowPointer, bytes, PendingAuthorization] | None:
-        if len(id) != 32 or not id.isalnum():
+    async def _find(self, id: str) -> tuple[OAuthAccounts, FlowPointer, PendingAuthorization] | None:
+        pointer = await self._pointers.find(id)
+        accounts = None if pointer is None else self._accounts(pointer.server)
+        pending = None if accounts is None or pointer is None else await accounts.saved_flow(pointer)
+        if accounts is None or pointer is None or pending is None or flow_id(pending.state) != id:
             return None
-        value = await self._state.get(pointer_key(id))
-        if value is None:
-            return None
-        pointer = msgspec.json.decode(value, type=FlowPointer)
-        accounts = self._accounts(pointer.server)
-        pending = None if accounts is None else await accounts.saved_flow(pointer)
-        if accounts is None or pending is None or flow_id(pending.state) != id:
-            return None
-        return accounts, pointer, value, pending
+        return accounts, pointer, pending
 
 
 def flow_id(state: str) -> str:
     """Names a login in addresses; `state` itself is only in the answer."""
     return hashlib.sha256(state.encode()).hexdigest()[:32]
-
-
-def pointer_key(id: str) -> str:
-    return f"oauth/login/{id}"
-
-
-def cookie_name(id: str) -> str:
-    return f"toolyard-login-{id[:12]}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _saved(value: bytes) -> _SavedFlow | None:

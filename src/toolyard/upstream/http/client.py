@@ -670,7 +670,7 @@ def _wanted(server: str, status: int, reply: UpstreamResponse) -> str:
     if status == 401 and said.startswith(("bearer", "dpop")) and not reply.is_authorized:
         return f"{WANTS_LOGIN}; run `toolyard login {server}`"
     if reply.is_authorized:
-        return f"it answered HTTP {status}: it does not accept the token that its issuer gave us"
+        return f"it answered HTTP {status}: it does not accept the credential that we have for it"
     return f"it answered HTTP {status}: it wants other credentials than 'headers' has"
 
 
