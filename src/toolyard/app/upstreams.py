@@ -270,8 +270,9 @@ class _Builder:
         config, shared = self._config, self._shared
         if config.auth is not None and shared.accounts is not None:
             accounts = shared.accounts(config, self._on_connected)
+            lister = GATEWAY_CALLER.principal if config.acts_for_caller else Principal()
             upstream = AccountUpstream(
-                accounts, lambda auth: self._reached(where, auth), lambda: Principal(), shared.sealer
+                accounts, lambda auth: self._reached(where, auth), lambda: lister, shared.sealer
             )
             return _Built(upstream, "http", where.url, accounts=accounts)
         return _Built(self._reached(where, None), "http", where.url)

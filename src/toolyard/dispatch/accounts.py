@@ -64,12 +64,12 @@ class AccountUpstream(Upstream):
         self._lister = lister
         self._sealer = sealer
         self._clock = clock
-        self._inner: OrderedDict[tuple[str, str], Upstream] = OrderedDict()
-        self._used: dict[tuple[str, str], float] = {}
+        self._inner: OrderedDict[tuple[str, ...], Upstream] = OrderedDict()
+        self._used: dict[tuple[str, ...], float] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def _of(self, principal: Principal) -> Upstream:
-        key = (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
+        key = self.accounts.key(principal)
         found = self._inner.get(key)
         if found is None:
             while len(self._inner) >= MAX_PRINCIPALS:
@@ -80,7 +80,7 @@ class AccountUpstream(Upstream):
         self._used[key] = time.monotonic()
         return found
 
-    def _drop(self, key: tuple[str, str]) -> None:
+    def _drop(self, key: tuple[str, ...]) -> None:
         self._used.pop(key, None)
         task = asyncio.create_task(_finish(self._inner.pop(key)))
         self._closing.add(task)
@@ -92,6 +92,10 @@ class AccountUpstream(Upstream):
         caller = forward.call.caller
         if caller is GATEWAY_CALLER:
             return await self._of(self._lister()).send(forward)
+        with self.accounts.acting(forward.call):
+            return await self._send(forward, caller)
+
+    async def _send(self, forward: Forward, caller: Caller) -> Outcome:
         inner = self._of(caller.identity.principal)
         if "requestState" in forward.params and caller.era == "modern":
             asked = self._asked(forward)
@@ -235,9 +239,7 @@ class AccountUpstream(Upstream):
             inner.abandon(state)
 
     def _known(self, call: Call) -> Upstream | None:
-        principal = call.caller.identity.principal
-        key = (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
-        return self._inner.get(key)
+        return self._inner.get(self.accounts.key(call.caller.identity.principal))
 
 
 async def _finish(inner: Upstream) -> None:
