@@ -68,8 +68,10 @@ class Yard:
         }
         return OAuthAuth(**usual | more)
 
-    def config(self, folder: Path, auth: OAuthAuth, **tables: Any) -> Config:
-        callers = AuthConfig(issuers=(IssuerConfig(issuer=self.provider.url),), keys=True)
+    def config(
+        self, folder: Path, auth: OAuthAuth, issuer: IssuerConfig | None = None, **tables: Any
+    ) -> Config:
+        callers = AuthConfig(issuers=(issuer or IssuerConfig(issuer=self.provider.url),), keys=True)
         server = ServerConfig(name="guarded", where=Http(url=self.url), auth=auth)
         return Config(
             servers=(server,),

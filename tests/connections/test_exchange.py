@@ -12,10 +12,11 @@ import pytest_asyncio
 from msgspec import Raw
 from yarl import URL
 
-from tests.callers.oidc import OidcProvider, oidc_provider
+from tests.callers.oidc import CLIENT, SECRET, OidcProvider, oidc_provider
 from tests.connections.acting import Front, Yard, acting, front_of
 from toolyard import Client
-from toolyard.config.callers import AuditConfig
+from toolyard.client import RefusedError
+from toolyard.config.callers import AuditConfig, IssuerConfig
 from toolyard.config.models import TelemetryConfig
 from toolyard.config.server_auth import IdentityProvider
 from toolyard.connections.oauth.accounts import OAuthAccounts
@@ -27,6 +28,7 @@ from toolyard.upstream.errors import CredentialError
 from toolyard.wire.call import CALLER_TOKEN, NO_CHANNEL, Call, Caller, Identity, Principal, Secret
 from toolyard.wire.versions import LATEST_MODERN
 
+GATEWAY = "https://gateway.example/mcp"
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -133,6 +135,29 @@ async def test_a_token_of_another_issuer_is_shown_to_nobody(yard: Yard, tmp_path
         assert await yard.provider.exchanges() == []
 
 
+async def test_an_opaque_token_is_exchanged_until_it_is_revoked(yard: Yard, tmp_path: Path):
+    issuer = IssuerConfig(
+        issuer=yard.provider.url,
+        introspection_url=f"{yard.provider.url}/token/introspection",
+        client_id=CLIENT,
+        client_secret=SECRET,
+        audiences=(GATEWAY,),
+    )
+    await yard.provider.tell("opaque")
+    try:
+        ana, ben = [await yard.provider.user_token(name, GATEWAY) for name in ("ana", "ben")]
+    finally:
+        await yard.provider.tell("jwt")
+    async with front_of(yard, yard.config(tmp_path, yard.auth(), issuer)) as front:
+        await yard.provider.allow_exchange(audience=GATEWAY)
+        assert await front.call(ana) == (False, "ana")
+        await yard.provider.revoke(ben)
+        await yard.provider.exchanges()
+        with pytest.raises(RefusedError, match="401"):
+            await front.call(ben)
+        assert await yard.provider.exchanges() == []
+
+
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
@@ -170,6 +195,14 @@ async def test_without_a_credential_for_lists_everybody_is_told_what_is_missing(
             found: Any = (await client.call_tool("manage_connections", status)).structured
         assert 'set lists = "client_credentials" in its auth' in found["connections"][0]["message"]
         assert await yard.provider.exchanges() == []
+
+
+async def test_another_auth_counts_when_the_configuration_is_read_again(yard: Yard, tmp_path: Path):
+    async with front_of(yard, yard.config(tmp_path, yard.auth(lists=""))) as front:
+        ana = await front.token("ana")
+        assert (await front.call(ana))[0]
+        await front.gateway.reload(yard.config(tmp_path, yard.auth()))
+        assert await front.call(ana) == (False, "ana")
 
 
 async def test_lists_are_read_as_the_client_and_never_as_a_caller(front: Front):

@@ -379,8 +379,9 @@ class CallerKeyReader:
         if keys is None:
             return identity, None
         found_identity, found = await self._read(keys, headers, identity)
-        if keys.tokens and identity.principal.kind in ISSUED:
-            token = headers.raw[AUTHORIZATION.encode()].strip().partition(b" ")[2].strip().decode("latin-1")
+        sent = headers.raw.get(AUTHORIZATION.encode()) if keys.tokens else None
+        if sent is not None and identity.principal.kind in ISSUED:
+            token = sent.strip().partition(b" ")[2].strip().decode("latin-1")
             secret = Secret(token, self._sealer.fingerprint(token, _PURPOSE))
             found = {**(found or {}), CALLER_TOKEN: secret}
         return found_identity, found
