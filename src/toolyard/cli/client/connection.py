@@ -69,8 +69,6 @@ class ServerStatus(Struct, frozen=True):
     def shown(self) -> str:
         """`starting for 7 s: fetching`, `down: it refused the connection`."""
         state = f"starting for {self.seconds:.0f} s" if self.state == STARTING else self.state
-        if self.detail and self.state == READY:
-            return f"{state}, not connected: {self.detail}"
         return f"{state}: {self.detail}" if self.detail and self.is_missing else state
 
 
