@@ -1,15 +1,17 @@
 // The certified `oidc-provider` as an issuer: `node oidc_provider.mjs PACKAGE PORT [ISSUER]`. Says "ready" when it
-// listens. ISSUER is its address behind a proxy. Lines on stdin change it while it runs: "rotate" (a new key signs, the old ones stay published),
-// "withdraw" (only the newest key is published), "opaque" and "jwt" (the form of new access tokens), "ttl N" (the
-// seconds that new access tokens live), "count" (prints how many refreshes), "revoke" (all that was granted), "slow N"
-// (so many polls for a device code are told to slow down).
+// listens. ISSUER is its address behind a proxy. Lines on stdin change it while it runs: "rotate" (a new key signs,
+// the old ones stay published), "withdraw" (only the newest key is published), "opaque" and "jwt" (the form of
+// new access tokens), "ttl N" (the seconds that new access tokens live), "count" (prints how many refreshes), "revoke" (all that was granted), "slow N"
+// (so many polls for a device code are told to slow down), "exchange JSON" (what may be exchanged, see
+// `oidc_exchange.mjs`), "exchanged" (prints what was asked to be, as JSON).
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
+import { addExchange } from './oidc_exchange.mjs';
 
 const [, , home, port, proxied] = process.argv;
-const { default: Provider } = await import(pathToFileURL(`${home}/lib/index.js`));
+const { default: Provider, errors } = await import(pathToFileURL(`${home}/lib/index.js`));
 const { createMemoryAdapter } = await import(pathToFileURL(`${home}/lib/adapters/memory_adapter.js`));
 const adapter = createMemoryAdapter(0);
 const issuer = proxied ?? `http://127.0.0.1:${port}`;
@@ -20,6 +22,16 @@ let refreshes = 0;
 let slow = 0;
 const grants = new Set();
 let answer;
+const policy = {};
+const events = [];
+const used = new Set();
+const serverInfo = (ctx, resource) => ({
+  audience: resource,
+  scope: 'mcp mcp:write',
+  accessTokenFormat: format,
+  accessTokenTTL: ttl,
+  jwt: { sign: { alg: 'ES256' } },
+});
 
 function addKey() {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -54,13 +66,7 @@ function start() {
       resourceIndicators: {
         enabled: true,
         useGrantedResource: () => true,
-        getResourceServerInfo: (ctx, resource) => ({
-          audience: resource,
-          scope: 'mcp mcp:write',
-          accessTokenFormat: format,
-          accessTokenTTL: ttl,
-          jwt: { sign: { alg: 'ES256' } },
-        }),
+        getResourceServerInfo: serverInfo,
       },
     },
   });
@@ -74,6 +80,7 @@ function start() {
     }
   });
   provider.proxy = proxied !== undefined;
+  addExchange(provider, { issuer, signing: () => keys, policy, events, used, errors, serverInfo });
   answer = provider.callback();
 }
 
@@ -97,6 +104,8 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
   else if (line === 'count') console.log(String(refreshes));
   else if (line === 'revoke') await revoke();
   else if (line.startsWith('slow ')) slow = Number(line.slice(5));
+  else if (line === 'exchanged') console.log(JSON.stringify(events.splice(0)));
+  else if (line.startsWith('exchange ')) Object.assign(policy, JSON.parse(line.slice(9)));
   else start();
   console.log('done');
 }).on('close', () => process.exit(0));

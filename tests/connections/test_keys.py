@@ -22,7 +22,7 @@ from toolyard.client import Elicitation, ElicitResult
 from toolyard.config import Config, Http, ServerConfig
 from toolyard.config.models import GatewayConfig, InProcess, StateConfig, Stdio
 from toolyard.config.server_auth import KeyAuth
-from toolyard.edge.request import Headers, Refused
+from toolyard.edge.request import Headers, Receive, Refused, Scope, Send
 from toolyard.kit import Context, Server
 from toolyard.upstream.accounts import Accounts
 from toolyard.upstream.errors import CredentialError
@@ -400,6 +400,42 @@ async def test_a_server_in_this_process_gets_the_key_of_its_caller(tmp_path: Pat
         failed, text = await call(ben)
         assert (failed, "does not accept your API key any more" in text) == (True, True), text
         assert await call(ana) == (False, "key-of-ana")
+
+
+class HelpDesk:
+    """The API behind a bundled server."""
+
+    path = "/"
+
+    def __init__(self) -> None:
+        self.keys = {"desk-key-of-ana"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
+        body = b'{"ticket_number": 7, "title": "Printer on fire", "enable_mcp": true}'
+        status = 200 if given in self.keys else 401
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def close(self) -> None:
+        return None
+
+
+async def test_a_bundled_server_calls_its_api_with_the_key_of_the_caller(tmp_path: Path):
+    desk = HelpDesk()
+    async with serving(desk) as http:
+        options = {"api_base_url": http.url.removesuffix("/mcp").rstrip("/")}
+        config = config_of(InProcess(module="toolyard.servers.tiflux", options=options), tmp_path)
+        ask = {"tool": "mcp__shop__get_ticket", "arguments": {"ticket_number": "7"}}
+        async with replica(config) as (_, url), Client(url, headers={"X-Who": "ana"}) as ana:
+            assert (await ana.call_tool("call_tool", ask)).is_error
+            await connect(ana, "desk-key-of-ana")
+            found = await ana.call_tool("call_tool", ask)
+            assert "Printer on fire" in found.text, found.text
+            desk.keys.clear()
+            refused = await ana.call_tool("call_tool", ask)
+            assert "does not accept your API key any more" in refused.text
 
 
 PROGRAM = """

@@ -450,7 +450,8 @@ def _needs_reconnect(old: ServerConfig, new: ServerConfig) -> bool:
 def _caller_keys(config: Config, name: str | None) -> CallerKeys | None:
     servers = [server for server in config.servers if name is None or server.name == name]
     headers = tuple(dict.fromkeys(header for server in servers for header in server.caller_keys))
-    return CallerKeys(headers, required=False, every=True) if headers else None
+    tokens = any(server.acts_for_caller for server in servers)
+    return CallerKeys(headers, required=False, every=True, tokens=tokens) if headers or tokens else None
 
 
 def _guard_tables(before: Config, now: Config) -> list[str]:

@@ -325,7 +325,8 @@ class _Builder:
             upstream = self._reached(where, session)
             return KeyedUpstream(upstream, session) if isinstance(session, KeySession) else upstream
 
-        upstream = AccountUpstream(accounts, reached, _lister, self._shared.sealer)
+        lister = _gateway_itself if self._config.acts_for_caller else _lister
+        upstream = AccountUpstream(accounts, reached, lister, self._shared.sealer)
         return _Built(upstream, "http", where.url, accounts=accounts)
 
     def _reached(self, where: Http, auth: EndpointAuth | None) -> Upstream:
@@ -373,6 +374,11 @@ class _Builder:
 def _lister() -> Principal:
     """Lists are read with the account of whoever runs the gateway."""
     return Principal()
+
+
+def _gateway_itself() -> Principal:
+    """Where callers act in their own names, no one's account may show its lists to others."""
+    return GATEWAY_CALLER.principal
 
 
 def _keys(accounts: Accounts) -> KeyAccounts:

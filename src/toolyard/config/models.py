@@ -94,6 +94,11 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     caller_keys: tuple[str, ...] = ()
     """Lower-case names of headers with callers' own keys for this server. No other server gets them."""
 
+    @property
+    def acts_for_caller(self) -> bool:
+        """Whether the token that a caller came with is exchanged for one at this server."""
+        return self.auth is not None and self.auth.acts_for_caller
+
 
 class Broken(Struct, frozen=True, kw_only=True):
     """An entry that cannot be used; the others still work. The reason contains no values and no paths."""

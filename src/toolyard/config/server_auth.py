@@ -31,7 +31,8 @@ class OAuthAuth(Struct, frozen=True, kw_only=True):
     """Tokens of OAuth, obtained in one way only."""
 
     mode: AuthMode = "oauth"
-    """`oauth`: each caller consents in a browser. The others need nobody: all callers share one token."""
+    """`oauth`: each caller consents in a browser. The others need nobody: all callers share one token, unless
+    `subject` says otherwise."""
     client_id: str = ""
     client_secret: str = ""
     client_metadata_url: str = ""
@@ -53,7 +54,13 @@ class OAuthAuth(Struct, frozen=True, kw_only=True):
     dpop: bool = False
     subject_token: str = ""
     """What is exchanged: the token of a service or a user that all callers act for."""
+    subject: Literal["", "caller"] = ""
+    """`caller`: the token that each caller came with is exchanged, so that each has one of its own."""
+    subject_issuer: str = ""
+    """The issuer of callers' tokens that are exchanged; those of others are not shown to anybody."""
     subject_token_type: str = ""
+    lists: Literal["", "client_credentials"] = ""
+    """With what lists are read if callers act for themselves: with nothing, or as the client itself."""
     assertion_file: str = ""
     """A file with the workload's own token, as Kubernetes mounts it; read again for each token."""
     identity_provider: IdentityProvider | None = None
@@ -61,7 +68,12 @@ class OAuthAuth(Struct, frozen=True, kw_only=True):
     @property
     def is_personal(self) -> bool:
         """Whether each caller has a token of its own."""
-        return self.mode == "oauth"
+        return self.mode == "oauth" or self.acts_for_caller
+
+    @property
+    def acts_for_caller(self) -> bool:
+        """Whether the token that a caller came with is exchanged for one at the server."""
+        return self.subject == "caller"
 
 
 class KeyAuth(Struct, frozen=True, kw_only=True):
@@ -87,6 +99,10 @@ class KeyAuth(Struct, frozen=True, kw_only=True):
     @property
     def is_personal(self) -> bool:
         return self.per == "caller"
+
+    @property
+    def acts_for_caller(self) -> bool:
+        return False
 
     @property
     def sent_header(self) -> str:

@@ -1,6 +1,7 @@
 """Reads `auth` of a server's entry: a mode, or a table with one."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from .errors import ConfigValueError, nearest_or_all
 from .server_auth import API_KEY, MODES, IdentityProvider, KeyAuth, OAuthAuth, ServerAuth
@@ -43,6 +44,22 @@ def _provider(value: Any) -> IdentityProvider:
     return IdentityProvider(**{key: readers[key](item) for key, item in members.items()})
 
 
+_TOKEN_TYPES = ("access_token", "id_token", "jwt", "refresh_token", "saml2")
+_TOKEN_TYPE_URN = "urn:ietf:params:oauth:token-type:"
+
+
+def _token_type(value: Any) -> str:
+    """A URI, or the last word of one that RFC 8693 has."""
+    found = nonempty(value)
+    if found in _TOKEN_TYPES:
+        return f"{_TOKEN_TYPE_URN}{found}"
+    if ":" not in found:
+        raise ConfigValueError(
+            f"is {found[:40]!r}, which is no type of tokens", f"{', '.join(_TOKEN_TYPES)}, or a URI"
+        )
+    return found
+
+
 _READERS: dict[str, Reader] = {
     "mode": one_of(*MODES, API_KEY),
     "client_id": nonempty,
@@ -61,7 +78,10 @@ _READERS: dict[str, Reader] = {
     "prompt": nonempty,
     "dpop": flag,
     "subject_token": nonempty,
-    "subject_token_type": nonempty,
+    "subject": one_of("caller"),
+    "subject_issuer": url,
+    "subject_token_type": _token_type,
+    "lists": one_of("client_credentials"),
     "assertion_file": nonempty,
     "identity_provider": _provider,
 }
@@ -144,7 +164,56 @@ def _check(auth: OAuthAuth) -> None:
         raise ConfigValueError("is 'client_credentials' without a secret", "add client_secret or private_key")
     if auth.mode == "id_jag" and auth.identity_provider is None:
         raise ConfigValueError("is 'id_jag' without 'identity_provider'", "say where ID tokens are exchanged")
-    if auth.mode in ("token_exchange", "id_jag") and not auth.subject_token:
-        raise ConfigValueError(f"is {auth.mode!r} without a token to exchange", "add subject_token")
+    _check_subject(auth)
     if auth.client_secret and not auth.client_id:
         raise ConfigValueError("has 'client_secret' without 'client_id'", "both come from one registration")
+
+
+def _check_subject(auth: OAuthAuth) -> None:
+    exchanges = auth.mode in ("token_exchange", "id_jag")
+    for key in ("subject", "subject_token", "subject_token_type"):
+        if getattr(auth, key) and not exchanges:
+            raise ConfigValueError(
+                f"has {key!r}, which {auth.mode!r} does not exchange", "mode is token_exchange or id_jag"
+            )
+    if exchanges and not (auth.subject or auth.subject_token):
+        raise ConfigValueError(
+            f"is {auth.mode!r} without a token to exchange",
+            'add subject = "caller" for the token that each caller comes with, or subject_token',
+        )
+    if auth.subject and auth.subject_token:
+        raise ConfigValueError(
+            "has 'subject' and 'subject_token'", "the token is the caller's, or it is one for all: keep one"
+        )
+    if not auth.acts_for_caller:
+        for key in ("subject_issuer", "lists"):
+            if getattr(auth, key):
+                raise ConfigValueError(f'has {key!r} without subject = "caller"', "it belongs to that")
+        return
+    if not auth.issuer:
+        # A server's metadata must not decide who gets to see callers' tokens.
+        raise ConfigValueError(
+            "has subject = \"caller\" without 'issuer'", "name the only one that tokens are asked of"
+        )
+    provider = auth.identity_provider
+    for name, place in (("issuer", auth.issuer), ("identity_provider", provider and provider.token_endpoint)):
+        if place and not _is_secure(place):
+            raise ConfigValueError(
+                f"has an {name!r} that is not https, and callers' tokens would go there",
+                "use https; only an address of this machine may do without",
+            )
+    if auth.lists and not (auth.client_id and (auth.client_secret or auth.private_key)):
+        raise ConfigValueError(
+            'has lists = "client_credentials" without a secret',
+            "add client_id with client_secret or private_key",
+        )
+
+
+def _is_secure(url: str) -> bool:
+    """Whether nobody on the way can read what is sent there."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    loopback = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    return parts.scheme == "https" or (parts.scheme == "http" and loopback)

@@ -11,6 +11,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from secrets import token_hex, token_urlsafe
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from ..state.store import State, StateError
 from ..upstream.accounts import AccountState, ConsentLink
 from ..upstream.errors import ConsentRequiredError, CredentialError, UpstreamError
 from ..vault.base import SecretAddress, SecretStore, VaultError
-from ..wire.call import MAX_KEY_LENGTH, Principal
+from ..wire.call import MAX_KEY_LENGTH, Call, Principal
 from ..wire.seal import digest
 from .flows import (
     REUSE_SECONDS,
@@ -176,6 +177,12 @@ class KeyAccounts:
     @property
     def is_personal(self) -> bool:
         return self.settings.is_personal
+
+    def key(self, principal: Principal) -> tuple[str, ...]:
+        return (principal.tenant, principal.owner) if self.is_personal else ()
+
+    def acting(self, call: Call) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def address(self, principal: Principal) -> SecretAddress:
         who, owner = (principal, principal.owner) if self.is_personal else (SHARED, "")

@@ -81,12 +81,12 @@ class AccountUpstream(Upstream):
         self._sealer = sealer
         self._clock = clock
         self._most = most
-        self._is_one = is_one or not accounts.is_personal
-        self._inner: OrderedDict[tuple[str, str], _Inner] = OrderedDict()
+        self._is_one = is_one
+        self._inner: OrderedDict[tuple[str, ...], _Inner] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def _key(self, principal: Principal) -> tuple[str, str]:
-        return ("", "") if self._is_one else (principal.tenant, principal.owner)
+    def _key(self, principal: Principal) -> tuple[str, ...]:
+        return () if self._is_one else self.accounts.key(principal)
 
     def _of(self, principal: Principal) -> _Inner:
         key = self._key(principal)
@@ -100,7 +100,7 @@ class AccountUpstream(Upstream):
         found.used = time.monotonic()
         return found
 
-    def _unused(self) -> tuple[str, str]:
+    def _unused(self) -> tuple[str, ...]:
         """The one that was used longest ago and has no call under way."""
         found = next((key for key, inner in self._inner.items() if not inner.calls), None)
         if found is None:
@@ -116,7 +116,7 @@ class AccountUpstream(Upstream):
         finally:
             inner.calls -= 1
 
-    def _drop(self, key: tuple[str, str]) -> None:
+    def _drop(self, key: tuple[str, ...]) -> None:
         task = asyncio.create_task(_finish(self._inner.pop(key).upstream))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -127,6 +127,10 @@ class AccountUpstream(Upstream):
         caller = forward.call.caller
         if caller is GATEWAY_CALLER:
             return await self._send(self._lister(), forward)
+        with self.accounts.acting(forward.call):
+            return await self._send_for(caller, forward)
+
+    async def _send_for(self, caller: Caller, forward: Forward) -> Outcome:
         if "requestState" in forward.params and caller.era == "modern":
             asked = self._asked(forward)
             if asked is not None:

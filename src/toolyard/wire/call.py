@@ -94,6 +94,9 @@ def read_legacy_progress_token(body: bytes, params: Raw) -> Id | None:
 
 
 AUTHORIZATION = "authorization"
+CALLER_TOKEN = "caller token"
+"""Among the secrets of a call: the token of an issuer that its caller came with, where a server has it
+exchanged. No header can have this name, so none carries it on."""
 MAX_KEY_LENGTH = 4096
 _USABLE_KEY = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 """Printable ASCII without blanks. No commas, because a proxy may have joined several headers with one."""
@@ -147,6 +150,8 @@ def is_usable_key(value: str) -> bool:
 
 CredentialKind = Literal["local", "key", "jwt", "introspection", "login", "proxy", "grant", "application"]
 """How a caller showed who it is. `application`: by the hook of whoever embeds the edge."""
+ISSUED: tuple[CredentialKind, ...] = ("jwt", "introspection")
+"""Those that are an issuer's access token."""
 
 
 class Right(Struct, frozen=True):

@@ -1,5 +1,8 @@
 """Callers' accounts at one server behind OAuth, and the pages that connect them.
 
+Where a caller's own token is exchanged, the account is that token: what was got for it is kept in this
+process only, apart from what was got for any other, and ends with it.
+
 A caller gets a link to the gateway. Its page says what will be connected for whom, and only its button sends
 the browser to the server's own login, with a cookie; the answer is accepted from that browser alone, once.
 So nobody can finish a login that another began, nor trick somebody into connecting their account for
@@ -10,7 +13,8 @@ can finish what another began.
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from secrets import token_urlsafe
 from typing import Literal
 from urllib.parse import urlsplit
@@ -22,9 +26,10 @@ from msgspec.structs import replace
 from ...config.server_auth import OAuthAuth
 from ...state.store import State, StateError
 from ...upstream.accounts import AccountState, ConsentLink
+from ...upstream.connection import GATEWAY_CALLER
 from ...upstream.errors import ConsentRequiredError, CredentialError
 from ...vault.base import SecretAddress, VaultError
-from ...wire.call import Principal
+from ...wire.call import CALLER_TOKEN, ISSUED, Call, CredentialKind, Principal, Secret
 from ..flows import (
     REUSE_SECONDS,
     FlowPage,
@@ -46,9 +51,9 @@ from .authorization import (
 )
 from .errors import ConsentDeniedError, GrantRefusedError, OAuthError
 from .fetching import GuardedFetcher
-from .grants import MachineSource
+from .grants import CallerSubject, MachineSource
 from .metadata import Challenge, read_challenge
-from .session import OAuthSession, TokenSource
+from .session import ExchangeSession, OAuthSession, TokenSource
 from .token_endpoint import ClientIdentity, TokenEndpoint
 from .tokens import TokenRecord, TokenStore
 
@@ -59,6 +64,18 @@ POINTERS = "oauth/login/"
 PROBE = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 SHARED = Principal(tenant="local")
 """Whose the token is that all callers share."""
+
+
+LISTER = GATEWAY_CALLER.principal
+"""As whom lists are read where callers act for themselves."""
+_BROUGHT: dict[CredentialKind, str] = {
+    "local": "you came without a token, as the local user",
+    "key": "you came with an API key",
+    "login": "you came with a login at this gateway",
+    "proxy": "you were named by a proxy",
+    "grant": "you came with a grant",
+    "application": "you were named by the application",
+}
 
 
 class _SavedFlow(Struct, frozen=True, kw_only=True):
@@ -92,37 +109,119 @@ class OAuthAccounts:
         trusted = [url, settings.issuer, *([provider.token_endpoint] if provider else [])]
         self._fetcher = GuardedFetcher(trusted)
         self._sessions: OrderedDict[SecretAddress, OAuthSession] = OrderedDict()
+        self._brought: dict[SecretAddress, list[Secret]] = {}
+        """The tokens of callers whose calls run now."""
 
     @property
     def is_personal(self) -> bool:
         return self._settings.is_personal
 
+    def key(self, principal: Principal) -> tuple[str, ...]:
+        """Whose connections they are: one caller's, those of one token of a caller, or all callers'."""
+        if not self.is_personal:
+            return ()
+        return (principal.tenant, principal.owner, principal.credential if self._exchanges(principal) else "")
+
+    def _exchanges(self, principal: Principal) -> bool:
+        return self._settings.acts_for_caller and principal != LISTER
+
     def address(self, principal: Principal) -> SecretAddress:
+        if self._settings.acts_for_caller and principal == LISTER:
+            return SecretAddress(tenant=SHARED.tenant, kind="token", upstream=self.server, name="lists")
         who = principal if self.is_personal else SHARED
         owner = who.owner if self.is_personal else ""
-        return SecretAddress(tenant=who.tenant, kind="token", upstream=self.server, principal=owner)
+        name = principal.credential if self._exchanges(principal) else ""
+        return SecretAddress(
+            tenant=who.tenant, kind="token", upstream=self.server, principal=owner, name=name
+        )
 
     def authorizer(self, principal: Principal) -> OAuthSession:
         address = self.address(principal)
         found = self._sessions.get(address)
         if found is None:
-            while len(self._sessions) >= MAX_SESSIONS:
-                self._sessions.popitem(last=False)
-            source: TokenSource
-            if self._settings.mode == "oauth":
-                source = _AskingSource(self, principal)
-            else:
-                source = MachineSource(self._fetcher, self._settings, self._url, self._tokens)
-            found = self._sessions[address] = OAuthSession(
-                self.server, self._url, self._settings, address, self._tokens, self._fetcher, source
-            )
+            self._make_room()
+            found = self._sessions[address] = self._session(principal, address)
         else:
             self._sessions.move_to_end(address)
         return found
 
+    def _make_room(self) -> None:
+        """Forget who came longest ago, and tokens of callers whose own have ended."""
+        while self._sessions:
+            oldest, session = next(iter(self._sessions.items()))
+            has_ended = isinstance(session, ExchangeSession) and session.has_ended
+            if len(self._sessions) < MAX_SESSIONS and not has_ended:
+                return
+            del self._sessions[oldest]
+
+    def _session(self, principal: Principal, address: SecretAddress) -> OAuthSession:
+        settings = self._settings
+        source: TokenSource
+        if self._exchanges(principal):
+            if lacking := self._lacking(principal):
+                raise CredentialError(self.server, lacking)
+            subject = CallerSubject(principal.expires, lambda: self._brought.get(address, ()))
+            return ExchangeSession(
+                self.server, self._url, settings, address, self._fetcher, subject, self._tokens.clock
+            )
+        if settings.mode == "oauth":
+            source = _AskingSource(self, principal)
+        elif not settings.acts_for_caller:
+            source = MachineSource(self._fetcher, settings, self._url, self._tokens)
+        elif settings.lists:
+            settings = replace(settings, mode=settings.lists, subject="")
+            source = MachineSource(self._fetcher, settings, self._url, self._tokens)
+        else:
+            source = _NoSource()
+        return OAuthSession(self.server, self._url, settings, address, self._tokens, self._fetcher, source)
+
+    # Callers who act for themselves
+
+    def acting(self, call: Call) -> AbstractContextManager[None]:
+        """While it lasts, the token that the call brought may be exchanged.
+
+        Raises CredentialError if the caller came with something else: nothing is sent in another's name.
+        """
+        return self._acting(call) if self._settings.acts_for_caller else _NOTHING
+
+    @contextmanager
+    def _acting(self, call: Call) -> Generator[None]:
+        principal = call.caller.identity.principal
+        if lacking := self._lacking(principal):
+            raise CredentialError(self.server, lacking)
+        token, address = (call.secrets or {}).get(CALLER_TOKEN), self.address(principal)
+        if token is None:
+            yield
+            return
+        running = self._brought.setdefault(address, [])
+        running.append(token)
+        try:
+            yield
+        finally:
+            running.remove(token)
+            if not running:
+                del self._brought[address]
+
+    def _lacking(self, principal: Principal) -> str:
+        """Why this caller's credential cannot be exchanged; empty if it can."""
+        wanted = self._settings.subject_issuer
+        if principal.kind in ISSUED and (not wanted or principal.issuer == wanted):
+            return ""
+        whose = wanted or "an issuer that the gateway accepts"
+        brought = _BROUGHT.get(principal.kind, "you came with one of another issuer")
+        return (
+            "it is called in the caller's own name: that needs an access token of "
+            f"{whose}, sent as 'Authorization: Bearer …', and {brought}"
+        )
+
     # Connections
 
     async def state(self, principal: Principal) -> AccountState:
+        if self._settings.acts_for_caller:
+            if lacking := self._lacking(principal):
+                return AccountState(False, lacking)
+            host = urlsplit(self._settings.issuer).netloc
+            return AccountState(True, f"in your name: your own token is exchanged at {host}")
         if self._settings.mode != "oauth":
             return AccountState(True, f"by {self._settings.mode}")
         held = await self._load(principal)
@@ -148,6 +247,8 @@ class OAuthAccounts:
     ) -> ConsentLink:
         message = f"{self.server!r} needs your permission: open this page and log in."
         base = self._base_url()
+        if self._settings.acts_for_caller and (lacking := self._lacking(principal)):
+            raise CredentialError(self.server, lacking)
         if self._settings.mode != "oauth":
             raise CredentialError(self.server, "nobody has to connect it; see its auth in the configuration")
         if not base:
@@ -172,12 +273,9 @@ class OAuthAccounts:
 
     async def disconnect(self, principal: Principal) -> bool:
         try:
-            record = await self._tokens.delete(self.address(principal))
+            record = await self.authorizer(principal).end()
         except VaultError as error:
             raise CredentialError(self.server, f"{error.message}; {error.hint}") from error
-        session = self._sessions.get(self.address(principal))
-        if session is not None:
-            session.forget()
         if record is None:
             return False
         await self.revoke(record)
@@ -337,6 +435,22 @@ class OAuthAccounts:
         await self._tokens.secrets.delete(self._pointed(pointer))
         self._on_connected()
         return "connected"
+
+
+_NOTHING = nullcontext()
+
+
+class _NoSource:
+    """Lists without a token: no caller's may show others what it is shown."""
+
+    async def obtain(self, challenge: Challenge, before: TokenRecord | None) -> TokenRecord:
+        raise OAuthError(
+            "its lists need one, and no caller's is used for that",
+            'set lists = "client_credentials" in its auth, or have it show them without one',
+        )
+
+    async def forget_client(self, client: ClientIdentity) -> None:
+        """There is none."""
 
 
 class _AskingSource:
