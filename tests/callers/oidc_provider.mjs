@@ -1,9 +1,10 @@
-// The certified `oidc-provider` as an issuer: `node oidc_provider.mjs PACKAGE PORT [ISSUER]`. Says "ready" when it
-// listens. ISSUER is its address behind a proxy. Lines on stdin change it while it runs: "rotate" (a new key signs,
-// the old ones stay published), "withdraw" (only the newest key is published), "opaque" and "jwt" (the form of
-// new access tokens), "ttl N" (the seconds that new access tokens live), "count" (prints how many refreshes), "revoke" (all that was granted), "slow N"
-// (so many polls for a device code are told to slow down), "exchange JSON" (what may be exchanged, see
-// `oidc_exchange.mjs`), "exchanged" (prints what was asked to be, as JSON).
+// The certified `oidc-provider` as an issuer: `node oidc_provider.mjs PACKAGE PORT [ISSUER]`. Says "ready" when
+// it listens. ISSUER is its address behind a proxy. Lines on stdin change it while it runs: "rotate" (a new key
+// signs, the old ones stay published), "withdraw" (only the newest key is published), "opaque" and "jwt" (the
+// form of new access tokens), "ttl N" (the seconds that new access tokens live), "count" (prints how many
+// refreshes), "revoke" (all that was granted), "slow N" (so many polls for a device code are told to slow
+// down), "exchange JSON" (what may be exchanged, see `oidc_exchange.mjs`), "exchanged" (prints what was asked
+// to be, as JSON).
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
