@@ -252,7 +252,7 @@ class OAuthAccounts:
         if self._settings.mode != "oauth":
             raise CredentialError(self.server, "nobody has to connect it; see its auth in the configuration")
         if not base:
-            command = f"it wants you to log in: run `toolyard login {self.server}`"
+            command = f"it wants you to log in; run `toolyard login {self.server}`"
             raise ConsentRequiredError(self.server, command, scopes, earlier)
         try:
             flow = await self._pending(principal, scopes, earlier)
@@ -323,8 +323,10 @@ class OAuthAccounts:
 
     def _flow(self, tenant: str) -> CodeFlow:
         redirect = f"{self._base_url()}/oauth/callback"
-        is_local = urlsplit(redirect).hostname in ("127.0.0.1", "localhost", "::1")
-        return self.flow(tenant, redirect, "native" if is_local else "web")
+        parts = urlsplit(redirect)
+        # What has TLS is a web application to an issuer, wherever it is.
+        is_native = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+        return self.flow(tenant, redirect, "native" if is_native else "web")
 
     async def probe(self) -> Challenge:
         """What the server says to a request without a token."""
@@ -462,7 +464,7 @@ class _AskingSource:
         earlier = before.scopes if before is not None and challenge.wants_scopes else ()
         server = self._accounts.server
         what = "more of your permission" if earlier else "you to log in"
-        reason = f"it wants {what}: use manage_connections, or run `toolyard login {server}`"
+        reason = f"it wants {what}; use manage_connections, or run `toolyard login {server}`"
         raise ConsentRequiredError(server, reason, challenge.scopes, earlier)
 
     async def forget_client(self, client: ClientIdentity) -> None:

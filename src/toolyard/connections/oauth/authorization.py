@@ -39,6 +39,7 @@ from .metadata import (
     find_authority,
     find_resource,
     old_authority,
+    same_issuer,
     scopes_of,
 )
 from .proofs import DpopKey, new_dpop_key
@@ -163,8 +164,8 @@ class CodeFlow:
             )
         if not authority.authorization_endpoint:
             raise UntrustedAuthorityError(f"{shown_url(authority.issuer)} has no authorization endpoint")
-        client = await self._registrations.get(authority)
         scopes = choose_scopes(settings, challenge, protection, earlier)
+        client = await self._registrations.get(authority, scopes)
         resource = resource_of(settings, self._server_url, protection)
         verifier, state = token_urlsafe(48), token_urlsafe(32)
         query = {
@@ -273,7 +274,10 @@ def read_answer(pending: PendingAuthorization, answer: Mapping[str, str]) -> str
         )
     if "error" in answer:
         code = shown_code(answer["error"])
-        raise ConsentDeniedError(f"{shown_url(pending.issuer)} did not grant access ({code})", "log in again")
+        advice = {"invalid_scope": "set 'scopes' in the server's auth to those that it grants"}
+        raise ConsentDeniedError(
+            f"{shown_url(pending.issuer)} did not grant access ({code})", advice.get(code, "log in again")
+        )
     code = answer.get("code", "")
     if not code or len(code) > 8192:
         raise ConsentDeniedError(f"{shown_url(pending.issuer)} sent no code", "log in again")
@@ -308,6 +312,8 @@ class _Registration(Struct, frozen=True, kw_only=True):
 
     client: ClientIdentity
     unproved: int = 0
+    scopes: tuple[str, ...] = ()
+    """Those that it may ask for: some issuers refuse all others."""
 
 
 class ClientRegistrations:
@@ -332,11 +338,11 @@ class ClientRegistrations:
         self._redirect = redirect
         self._application = application
 
-    async def get(self, authority: AuthorityInfo) -> ClientIdentity:
+    async def get(self, authority: AuthorityInfo, scopes: tuple[str, ...] = ()) -> ClientIdentity:
         """Raises NoClientError if there is no way to a client id."""
         settings = self._settings
         if settings.client_id:
-            if settings.issuer and settings.issuer != authority.issuer:
+            if settings.issuer and not same_issuer(settings.issuer, authority.issuer):
                 raise NoClientError(
                     f"'client_id' is of {shown_url(settings.issuer)}, "
                     f"and the server uses {shown_url(authority.issuer)}"
@@ -350,7 +356,7 @@ class ClientRegistrations:
                 redirect=self._redirect,
             )
         if authority.registration_endpoint:
-            return await self._registered(authority)
+            return await self._registered(authority, scopes)
         raise NoClientError(
             f"{shown_url(authority.issuer)} registers no clients by itself",
             f"register one there with the redirect {self._redirect}, and set client_id in the server's auth",
@@ -377,16 +383,16 @@ class ClientRegistrations:
                 address, msgspec.json.encode(replace(known, unproved=0)), found.version
             )
 
-    async def _registered(self, authority: AuthorityInfo) -> ClientIdentity:
-        """A registration that is known is used again, unless the last flow with it did not come back.
+    async def _registered(self, authority: AuthorityInfo, scopes: tuple[str, ...]) -> ClientIdentity:
+        """A registration for these scopes is used again, unless the last flow with it did not come back.
 
         An issuer that has forgotten a client shows an error to the user and tells us nothing.
         """
         address = self._address(authority.issuer)
         found = await self._secrets.read(address)
         known = None if found is None else _registration(found.value)
-        if known is None or known.unproved:
-            known = _Registration(client=await self._register(authority))
+        if known is None or known.unproved or not {*scopes} <= {*known.scopes}:
+            known = _Registration(client=await self._register(authority, scopes), scopes=scopes)
         kept = replace(known, unproved=known.unproved + 1)
         value = msgspec.json.encode(kept)
         if await self._secrets.replace(address, value, None if found is None else found.version) is None:
@@ -395,7 +401,7 @@ class ClientRegistrations:
             return known.client if theirs is None else theirs.client
         return kept.client
 
-    async def _register(self, authority: AuthorityInfo) -> ClientIdentity:
+    async def _register(self, authority: AuthorityInfo, scopes: tuple[str, ...]) -> ClientIdentity:
         method = _preferred(authority.auth_methods)
         grants = ["authorization_code", "refresh_token"]
         if authority.device_endpoint and DEVICE_GRANT in authority.grant_types:
@@ -407,6 +413,7 @@ class ClientRegistrations:
             "response_types": ["code"],
             "token_endpoint_auth_method": method,
             "application_type": self._application,
+            **({"scope": " ".join(scopes)} if scopes else {}),
         }
         reply = await self._fetcher.post_json(authority.registration_endpoint, document)
         members = reply.json()
@@ -508,8 +515,8 @@ async def authorize_device(
     registrations = ClientRegistrations(
         fetcher, settings, secrets, server=server, tenant=tenant, redirect=redirect, application="native"
     )
-    client = await registrations.get(authority)
     scopes = choose_scopes(settings, challenge, protection)
+    client = await registrations.get(authority, scopes)
     resource = resource_of(settings, server_url, protection)
     dpop_key = new_dpop_key() if settings.dpop else None
     endpoint = TokenEndpoint(
@@ -545,6 +552,10 @@ async def authorize_device(
         try:
             token = await endpoint.request(asked)
         except GrantRefusedError as error:
+            if error.code == "access_denied":
+                raise ConsentDeniedError("access was denied on the other device", "log in again") from None
+            if error.code == "expired_token":
+                break
             if error.code != "authorization_pending":
                 raise
         except AuthorityUnavailableError:  # also slow_down
@@ -566,7 +577,7 @@ async def authorize_device(
                 server_url=server_url,
                 dpop_key=dpop_key,
             )
-    raise ConsentDeniedError("nobody agreed in time", "log in again")
+    raise ConsentDeniedError("nobody entered the code in time", "log in again")
 
 
 __all__ = [

@@ -184,13 +184,21 @@ async def find_resource(fetcher: GuardedFetcher, url: str, named: str = "") -> R
     return None
 
 
+def same_issuer(one: str, other: str) -> bool:
+    """Whether both are one text; an issuer without a path may have a slash at its end or not.
+
+    Many servers add that slash to their issuer, and both forms lead to the same document.
+    """
+    return one == other or (one.count("/") in (2, 3) and one.rstrip("/") == other.rstrip("/"))
+
+
 async def find_authority(fetcher: GuardedFetcher, issuer: str) -> AuthorityInfo | None:
     """The metadata of an issuer; None if it publishes none."""
     for place in authority_metadata_urls(issuer):
         document = _document(await fetcher.get(place), _AuthorityDocument, place)
         if document is None:
             continue
-        if document.issuer != issuer:
+        if not same_issuer(document.issuer, issuer):
             raise UntrustedAuthorityError(
                 f"the metadata at {shown_url(place)} are of the issuer {shown_url(document.issuer)}, "
                 f"and {shown_url(issuer)} was asked for",
