@@ -1,11 +1,13 @@
 """Callers' connections to servers that want a login: their accounts, and the login pages."""
 
+import json
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlsplit
 
 from ..config import Config, Http, ServerConfig
 from ..connections.oauth.accounts import FlowPage, LoginPages, OAuthAccounts, cookie_name
 from ..connections.oauth.authorization import FLOW_SECONDS
+from ..connections.oauth.client_document import DOCUMENT_PATH, client_document, document_url
 from ..connections.oauth.tokens import TokenStore
 from ..connections.pages import language_of, page, policy
 from ..edge.request import NO_SNIFF, NO_STORE, Headers, Receive, Scope, Send
@@ -45,8 +47,15 @@ class GatewayConnections:
         self.open_accounts[server.name] = accounts
         return accounts
 
+    def drop(self, server: str) -> None:
+        """The server is gone, or is opened anew: logins that were begun with it cannot be finished."""
+        self.open_accounts.pop(server, None)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers the paths that begin with `/oauth/connect/` and `/oauth/callback`."""
+        """Answers the paths below `/oauth/`."""
+        if scope["path"] == DOCUMENT_PATH:
+            await self._describe_client(scope["method"], send)
+            return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         language = language_of(headers.get("accept-language", ""))
         try:
@@ -61,6 +70,21 @@ class GatewayConnections:
         else:
             body = page(shown.kind, language, shown.server, shown.details)
             await _respond(send, _STATUS[shown.kind], [], body, shown.form_targets)
+
+    async def _describe_client(self, method: str, send: Send) -> None:
+        """Our client metadata document, which issuers read."""
+        if method not in ("GET", "HEAD") or not document_url(self.base_url):
+            await _respond(send, 404, [], b"")
+            return
+        body = json.dumps(client_document(self.base_url)).encode()
+        head: Headers = [
+            (b"content-type", b"application/json"),
+            (b"cache-control", b"public, max-age=3600"),
+            NO_SNIFF,
+            (b"content-length", b"%d" % len(body)),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else body})
 
     async def _answer(self, scope: Scope, headers: dict[str, str]) -> FlowPage | None:
         method, path = scope["method"], scope["path"]

@@ -290,6 +290,7 @@ class Gateway:
     def _unmount(self, name: str) -> None:
         server = self._servers.pop(name)
         del self._mounts[name]
+        self.connections.drop(name)
         view = self._views.pop(name, None)
         if view is not None:
             self._leave(view.close())

@@ -27,6 +27,7 @@ ID_JAG_TYPE = "urn:ietf:params:oauth:token-type:id-jag"
 
 MAX_TOKEN = 32 * 1024
 LONGEST_LIFE = 10 * 365 * 86400.0
+_TYPES = {"bearer": "Bearer", "dpop": "DPoP", "n_a": "N_A"}
 _LATER = ("temporarily_unavailable", "server_error", "slow_down")
 
 
@@ -95,7 +96,19 @@ class TokenEndpoint:
             if reply.status in (400, 401) and said == "use_dpop_nonce" and is_new:
                 reply = await self._post(form)
                 self._dpop.note_nonce(self.url, reply.headers.get("dpop-nonce", ""))
-        return read_token_reply(reply, self.url)
+        found = read_token_reply(reply, self.url)
+        self._check_type(found, form)
+        return found
+
+    def _check_type(self, found: TokenReply, form: Mapping[str, str]) -> None:
+        """A token of a kind that was not asked for is not sent anywhere."""
+        if form.get("requested_token_type") == ID_JAG_TYPE:
+            return
+        wanted = "Bearer" if self._dpop is None else "DPoP"
+        if found.token_type != wanted:
+            raise AuthorityUnavailableError(
+                f"{shown_url(self.url)} issued a token of the type {found.token_type}, not {wanted}"
+            )
 
     async def _post(self, form: Mapping[str, str]) -> FetchedReply:
         members, headers = self.authenticated(form)
@@ -138,13 +151,14 @@ def read_token_reply(reply: FetchedReply, url: str) -> TokenReply:
     if not isinstance(token, str) or not is_sendable(token):
         raise AuthorityUnavailableError(f"{place} answered without a usable access_token")
     kind = members.get("token_type", "Bearer")
-    if not isinstance(kind, str) or kind.lower() not in ("bearer", "dpop", "n_a"):
+    known = _TYPES.get(kind.lower()) if isinstance(kind, str) else None
+    if known is None:
         raise AuthorityUnavailableError(f"{place} issued a token of an unknown type")
     refresh, identity = members.get("refresh_token"), members.get("id_token")
     issued = members.get("issued_token_type")
     return TokenReply(
         access_token=token,
-        token_type="DPoP" if kind.lower() == "dpop" else "Bearer",
+        token_type=known,
         lifetime=_lifetime(members.get("expires_in")),
         refresh_token=refresh if isinstance(refresh, str) and len(refresh) <= MAX_TOKEN else "",
         scopes=scopes_of(members["scope"]) if isinstance(members.get("scope"), str) else None,
