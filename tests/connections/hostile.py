@@ -1,4 +1,4 @@
-"""An MCP server behind OAuth and its authorization server, on loopback: honest, except where a test has it lie.
+"""An MCP server behind OAuth and its authorization server, honest except where a test has it lie.
 
 Honest, it does what the specification asks: PKCE, codes and refresh tokens that work once, redirects and
 clients that have to match, `iss` in answers. `lie` changes members of a document, `answer` replaces a whole

@@ -1,4 +1,4 @@
-"""Servers and issuers that lie to the gateway: nobody is connected, and nothing secret is sent to the liar."""
+"""Servers and issuers that lie to the gateway: nobody is connected, nothing secret is sent to the liar."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -110,7 +110,7 @@ METADATA: dict[str, tuple[Lie, str]] = {
     "a password": (authorize_at("https://me:word@login.example/authorize"), "cannot be used"),
     "a line break": (authorize_at("{issuer}/authorize\r\nSet-Cookie: a=b"), "cannot be used"),
     "a space": (authorize_at("{issuer}/authorize ?x"), "cannot be used"),
-    "a letter beyond ASCII": (authorize_at("https://lοgin.example/authorize"), "cannot be used"),
+    "a letter beyond ASCII": (authorize_at("https://l\u03bfgin.example/authorize"), "cannot be used"),
     "a host with a policy in it": (authorize_at("https://a;script-src*.example/"), "cannot be used"),
     "a fragment": (authorize_at("{issuer}/authorize#"), "fragment"),
     "a state of theirs": (authorize_at("{issuer}/authorize?state=x"), "'state'"),
@@ -309,7 +309,7 @@ async def test_an_answer_without_iss_counts_where_none_is_announced(bad: Hostile
 
 
 async def test_a_code_of_another_issuer_is_not_sent_to_the_one_that_was_asked(bad: Hostile, tmp_path: Path):
-    """Mix-up: the liar sends users to an honest issuer, and waits for their codes at its own token endpoint."""
+    """Mix-up: the liar sends users to an honest issuer, and waits for their codes itself."""
     async with hostile("honest") as honest:
         honest.clients["shared"] = {"redirect_uris": []}
         bad.lie("authority", authorization_endpoint=f"{honest.issuer}/authorize")

@@ -438,7 +438,7 @@ def _unchanged(item: UpstreamItem) -> UpstreamItem:
 
 def _needs_reconnect(old: ServerConfig, new: ServerConfig) -> bool:
     """Whether it has to be connected anew. A program is not started again for another time limit."""
-    if old.where != new.where or old.max_result != new.max_result:
+    if old.where != new.where or old.auth != new.auth or old.max_result != new.max_result:
         return True
     return not isinstance(new.where, Stdio) and old.connect_timeout != new.connect_timeout
 
