@@ -56,27 +56,35 @@ async def sent_with(gateway: Gateway, base: str, public: str = PUBLIC) -> dict[s
 
 async def test_an_issuer_that_reads_the_document_lets_the_gateway_in(server: Hostile, tmp_path: Path):
     async with public_gateway(server.url, tmp_path) as (gateway, base), aiohttp.ClientSession() as http:
-        asked = await sent_with(gateway, base)
-        assert asked["client_id"] == DOCUMENT
-        async with http.get(DOCUMENT.replace(PUBLIC, base)) as reply:  # as the issuer does now
+        async with http.get(DOCUMENT.replace(PUBLIC, base)) as reply:  # as the issuer does
             document: dict[str, Any] = await reply.json()
             assert reply.headers["Cache-Control"] == "public, max-age=3600"
-        assert document["client_id"] == asked["client_id"]
+        server.clients[DOCUMENT] = document
+        asked = await sent_with(gateway, base)
+        assert asked["client_id"] == document["client_id"] == DOCUMENT
         assert document["redirect_uris"] == [asked["redirect_uri"]] == [f"{PUBLIC}/oauth/callback"]
         assert document["client_name"] == "Toolyard"
         assert (document["token_endpoint_auth_method"], document["application_type"]) == ("none", "web")
         assert set(document["grant_types"]) == {"authorization_code", "refresh_token"}
-        server.clients[DOCUMENT] = document
 
-        asked = await sent_with(gateway, base)  # the first time, the issuer did not know the document
         query = {name: value for name, value in asked.items() if name != "cookie"}
         async with http.get(f"{server.issuer}/authorize", params=query, allow_redirects=False) as reply:
             back = reply.headers["Location"].replace(PUBLIC, base)
         assert "Secure" in asked["cookie"]
         async with http.get(back, headers={"Cookie": asked["cookie"].partition(";")[0]}) as page:
             assert page.status == 200
-        state = await gateway.connections.open_accounts["guarded"].state(Principal())
-        assert state.connected
+        assert (await gateway.connections.open_accounts["guarded"].state(Principal())).connected
+    assert not server.registrations
+    assert server.token_requests[0].form["client_id"] == DOCUMENT
+
+
+async def test_an_issuer_that_could_not_read_the_document_gets_a_registration(
+    server: Hostile, tmp_path: Path
+):
+    async with public_gateway(server.url, tmp_path) as (gateway, base):
+        assert (await sent_with(gateway, base))["client_id"] == DOCUMENT
+        again = await sent_with(gateway, base)  # the user was shown an error, and went back
+        assert again["client_id"].startswith("client-as-")
 
 
 @pytest.mark.parametrize(
