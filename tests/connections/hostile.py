@@ -51,6 +51,14 @@ class Seen:
 
 
 @dataclass
+class Gate:
+    """Holds a reply back: `arrived` when its request is there, until `open`."""
+
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    open: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass
 class Code:
     client: str
     redirect: str
@@ -71,6 +79,10 @@ class Hostile:
         self.challenge = ""
         """`WWW-Authenticate` of refusals, in the place of the honest one."""
         self.sends_issuer = True
+        self.is_old = False
+        """Whether it is of 2025-03-26: its own issuer, without metadata of the resource."""
+        self.gates: dict[str, Gate] = {}
+        """Documents that are held back until a test lets them go."""
         self.user = "ana"
         self.seen: list[Seen] = []
         self.secrets: set[str] = set()
@@ -100,6 +112,11 @@ class Hostile:
 
     @property
     def issuer(self) -> str:
+        return f"{self.origin}/" if self.is_old else self.endpoints
+
+    @property
+    def endpoints(self) -> str:
+        """The address that all endpoints are below."""
         return f"{self.origin}/{self.name}"
 
     def lie(self, about: Document, **members: Any) -> None:
@@ -152,6 +169,9 @@ class Hostile:
         seen = Seen(scope["method"], path, query, form, headers, body)
         self.seen.append(seen)
         kind, make = self._route(path)
+        if kind in self.gates:
+            self.gates[kind].arrived.set()
+            await self.gates[kind].open.wait()
         reply = self._answers.get(kind)
         if reply is None:
             made = make(seen)
@@ -166,12 +186,14 @@ class Hostile:
         routes: dict[str, tuple[str, Callable[[Seen], Any]]] = {
             self.path: ("server", self._refuse),
             f"{RESOURCE}{self.path}": ("resource", self._resource),
-            f"{AUTHORITY}{at}": ("authority", self._authority),
+            AUTHORITY if self.is_old else f"{AUTHORITY}{at}": ("authority", self._authority),
             f"{at}/authorize": ("authorize", self._authorize),
             f"{at}/token": ("token", self._token),
             f"{at}/register": ("registration", self._register),
             f"{at}/revoke": ("revocation", self._revoke),
         }
+        if self.is_old:
+            routes.pop(f"{RESOURCE}{self.path}")
         return routes.get(path, ("", lambda _: Reply(404)))
 
     def _json(self, kind: str, document: dict[str, Any]) -> Reply:
@@ -209,7 +231,7 @@ class Hostile:
             words.append(f'scope="{" ".join(self.wanted)}"')
         if known:
             words.append('error="insufficient_scope"')
-        challenge = self.challenge or f"Bearer {', '.join(words)}"
+        challenge = self.challenge or ("Bearer" if self.is_old else f"Bearer {', '.join(words)}")
         return Reply(403 if known else 401, b"{}", {"www-authenticate": challenge})
 
     def _resource(self, seen: Seen) -> dict[str, Any]:
@@ -220,10 +242,10 @@ class Hostile:
     def _authority(self, seen: Seen) -> dict[str, Any]:
         return {
             "issuer": self.issuer,
-            "authorization_endpoint": f"{self.issuer}/authorize",
-            "token_endpoint": f"{self.issuer}/token",
-            "registration_endpoint": f"{self.issuer}/register",
-            "revocation_endpoint": f"{self.issuer}/revoke",
+            "authorization_endpoint": f"{self.endpoints}/authorize",
+            "token_endpoint": f"{self.endpoints}/token",
+            "registration_endpoint": f"{self.endpoints}/register",
+            "revocation_endpoint": f"{self.endpoints}/revoke",
             "response_types_supported": ["code"],
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": ["none"],

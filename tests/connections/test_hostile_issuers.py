@@ -199,8 +199,12 @@ async def test_no_redirect_is_followed(bad: Hostile, tmp_path: Path, document: D
 
 REGISTRATIONS: dict[str, Lie] = {
     "for another redirect": about("registration", redirect_uris=["https://evil.example/"]),
-    "with a method that needs a key": about("registration", token_endpoint_auth_method="private_key_jwt"),
-    "with a method that is no text": about("registration", token_endpoint_auth_method=["none"]),
+    "with a method that needs a key": about(
+        "registration", token_endpoint_auth_method="private_key_jwt", client_secret="x"
+    ),
+    "with a method that is no text": about(
+        "registration", token_endpoint_auth_method=["none"], client_secret="x"
+    ),
     "without its secret": about("registration", token_endpoint_auth_method="client_secret_basic"),
     "without an id": about("registration", client_id=None),
     "with an id that is no text": about("registration", client_id=7),
@@ -424,3 +428,18 @@ async def test_a_token_that_the_server_does_not_take_is_not_fetched_again_and_ag
         for _ in range(3):
             assert (await caller.call())[0]
         assert len(bad.token_requests) - before <= 1
+
+
+async def test_a_token_that_is_bound_to_no_key_is_refused_where_that_is_wanted(bad: Hostile, tmp_path: Path):
+    async with caller_of(bad.url, tmp_path, OAuthAuth(dpop=True)) as caller:
+        found = await caller.attempt()
+        assert (found.connected, found.status) == (False, 502)
+        assert "dpop" in bad.token_requests[0].headers
+
+
+async def test_a_server_of_2025_03_26_is_its_own_issuer(bad: Hostile, tmp_path: Path):
+    bad.is_old = True
+    async with caller_of(f"{bad.url}?key=of-the-operator", tmp_path) as caller:
+        await caller.connect()
+    assert [one.form["resource"] for one in bad.token_requests] == [bad.url]
+    assert "of-the-operator" not in repr(bad.requests("/as/authorize"))

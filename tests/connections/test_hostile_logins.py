@@ -12,7 +12,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from tests.connections.attempts import HERE, caller_of, pointers, press
-from tests.connections.hostile import Hostile, Reply, hostile
+from tests.connections.hostile import Gate, Hostile, Reply, hostile
 from tests.connections.yard import a_browser, config_of, connect
 from toolyard.connections.oauth.errors import AuthorityUnavailableError, UntrustedAuthorityError
 from toolyard.connections.oauth.fetching import GuardedFetcher
@@ -153,6 +153,19 @@ async def test_a_login_that_is_finished_after_a_disconnect_connects_nothing(serv
             assert page.status == 410
         assert not await caller.is_connected()
         assert not server.token_requests
+
+
+async def test_a_token_that_arrives_after_a_disconnect_is_revoked(server: Hostile, tmp_path: Path):
+    gate = server.gates["token"] = Gate()
+    async with caller_of(server.url, tmp_path) as caller:
+        login = asyncio.create_task(connect(await caller.link()))
+        await gate.arrived.wait()
+        await caller.ask("disconnect")
+        gate.open.set()
+        assert (await login)[0] == 410
+        assert not await caller.is_connected()
+        assert len(server.requests("/as/revoke")) == 1
+        assert not server.refresh_tokens
 
 
 async def test_a_login_for_a_server_that_is_gone_or_has_moved_connects_nothing(
