@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tests.connections.attempts import HERE, caller_of, pointers, press
 from tests.connections.hostile import Gate, Hostile, Reply, hostile
 from tests.connections.yard import a_browser, config_of, connect
+from toolyard.connections.oauth.accounts import OAuthAccounts
 from toolyard.connections.oauth.errors import AuthorityUnavailableError, UntrustedAuthorityError
 from toolyard.connections.oauth.fetching import GuardedFetcher
 from toolyard.connections.oauth.metadata import read_challenge
@@ -260,7 +261,9 @@ async def test_a_client_that_a_refresh_does_not_know_is_registered_anew(server: 
         await caller.connect()
         server.forget_clients()
         tokens = caller.gateway.connections.tokens
-        address = caller.gateway.connections.open_accounts["guarded"].address(Principal())
+        accounts = caller.gateway.connections.open_accounts["guarded"]
+        assert isinstance(accounts, OAuthAccounts)
+        address = accounts.address(Principal())
         held = await tokens.load(address)
         assert held is not None
         await tokens.save(address, replace(held.record, obtained=0.0))

@@ -92,7 +92,7 @@ class Gateway:
         self._store = CatalogueStore(folder if tap is None else None)
         make_id = new_id if tap is None else tap.new_id
         self.storage = GatewayStorage(config, folder, self.sealer, make_id=make_id)
-        self.connections = GatewayConnections(config, self.storage.vault)
+        self.connections = GatewayConnections(self.storage.vault, self._http)
         self.callers = GatewayCallers(
             config,
             folder,
@@ -290,7 +290,7 @@ class Gateway:
     def _unmount(self, name: str) -> None:
         server = self._servers.pop(name)
         del self._mounts[name]
-        self.connections.drop(name)
+        self.connections.forget(name)
         view = self._views.pop(name, None)
         if view is not None:
             self._leave(view.close())
@@ -438,15 +438,20 @@ def _unchanged(item: UpstreamItem) -> UpstreamItem:
 
 def _needs_reconnect(old: ServerConfig, new: ServerConfig) -> bool:
     """Whether it has to be connected anew. A program is not started again for another time limit."""
-    if old.where != new.where or old.auth != new.auth or old.max_result != new.max_result:
+    if old.where != new.where or old.max_result != new.max_result or old.auth != new.auth:
         return True
-    return not isinstance(new.where, Stdio) and old.connect_timeout != new.connect_timeout
+    if not isinstance(new.where, Stdio):
+        return old.connect_timeout != new.connect_timeout
+    # Processes of callers are started at any time, with the limits of then.
+    limits = ("timeout", "connect_timeout", "start_timeout")
+    return new.auth is not None and any(getattr(old, name) != getattr(new, name) for name in limits)
 
 
 def _caller_keys(config: Config, name: str | None) -> CallerKeys | None:
     servers = [server for server in config.servers if name is None or server.name == name]
     headers = tuple(dict.fromkeys(header for server in servers for header in server.caller_keys))
-    return CallerKeys(headers, required=False, every=True) if headers else None
+    tokens = any(server.acts_for_caller for server in servers)
+    return CallerKeys(headers, required=False, every=True, tokens=tokens) if headers or tokens else None
 
 
 def _guard_tables(before: Config, now: Config) -> list[str]:

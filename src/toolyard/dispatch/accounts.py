@@ -20,8 +20,7 @@ from ..kit.schema.validation import MismatchError
 from ..upstream.accounts import Accounts, ConsentLink
 from ..upstream.base import Forward, Outcome, Upstream
 from ..upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
-from ..upstream.errors import ConsentRequiredError
-from ..upstream.http.client import EndpointAuth
+from ..upstream.errors import ConsentRequiredError, UpstreamBusyError
 from ..wire.call import Call, Caller, Principal
 from ..wire.errors import InvalidParams, McpError, MissingCapability
 from ..wire.messages import decode_params, encode
@@ -30,6 +29,7 @@ from ..wire.types import InputRequiredResult
 
 MAX_PRINCIPALS = 1000
 IDLE_SECONDS = 900.0
+BUSY_SECONDS = 5.0
 WAIT_SECONDS = 40.0
 """How long a call waits for a user who has agreed to open the page; less than most clients wait."""
 STATE_SECONDS = 900.0
@@ -47,16 +47,32 @@ class _AskedState(Struct, array_like=True):
     inner: str | None = None
 
 
+class _Inner(Struct, eq=False):
+    """What one principal uses."""
+
+    upstream: Upstream
+    used: float
+    calls: int = 0
+    """How many are under way."""
+
+
 class AccountUpstream(Upstream):
-    """`open` makes the inner upstream of a principal; lists are read as `lister`."""
+    """`open` makes the inner upstream of a principal; lists are read as `lister`.
+
+    There are `most` of them at a time; those that nobody has used for long are closed first. With `is_one`
+    a single one serves all principals, because it tells them apart itself.
+    """
 
     def __init__(
         self,
         accounts: Accounts,
-        open: Callable[[EndpointAuth], Upstream],
+        open: Callable[[Principal], Upstream],
         lister: Callable[[], Principal],
         sealer: Sealer,
         clock: Callable[[], float] = time.time,
+        *,
+        most: int = MAX_PRINCIPALS,
+        is_one: bool = False,
     ) -> None:
         self.accounts = accounts
         self._server = accounts.server
@@ -64,25 +80,44 @@ class AccountUpstream(Upstream):
         self._lister = lister
         self._sealer = sealer
         self._clock = clock
-        self._inner: OrderedDict[tuple[str, str], Upstream] = OrderedDict()
-        self._used: dict[tuple[str, str], float] = {}
+        self._most = most
+        self._is_one = is_one
+        self._inner: OrderedDict[tuple[str, ...], _Inner] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def _of(self, principal: Principal) -> Upstream:
-        key = (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
+    def _key(self, principal: Principal) -> tuple[str, ...]:
+        return () if self._is_one else self.accounts.key(principal)
+
+    def _of(self, principal: Principal) -> _Inner:
+        key = self._key(principal)
         found = self._inner.get(key)
         if found is None:
-            while len(self._inner) >= MAX_PRINCIPALS:
-                self._drop(next(iter(self._inner)))
-            found = self._inner[key] = self._open(self.accounts.authorizer(principal))
+            while len(self._inner) >= self._most:
+                self._drop(self._unused())
+            found = self._inner[key] = _Inner(self._open(principal), time.monotonic())
         else:
             self._inner.move_to_end(key)
-        self._used[key] = time.monotonic()
+        found.used = time.monotonic()
         return found
 
-    def _drop(self, key: tuple[str, str]) -> None:
-        self._used.pop(key, None)
-        task = asyncio.create_task(_finish(self._inner.pop(key)))
+    def _unused(self) -> tuple[str, ...]:
+        """The one that was used longest ago and has no call under way."""
+        found = next((key for key, inner in self._inner.items() if not inner.calls), None)
+        if found is None:
+            reason = f"{self._most} callers use it now, and each needs a connection of its own; try again"
+            raise UpstreamBusyError(self._server, reason, BUSY_SECONDS)
+        return found
+
+    async def _send(self, principal: Principal, forward: Forward) -> Outcome:
+        inner = self._of(principal)
+        inner.calls += 1
+        try:
+            return await inner.upstream.send(forward)
+        finally:
+            inner.calls -= 1
+
+    def _drop(self, key: tuple[str, ...]) -> None:
+        task = asyncio.create_task(_finish(self._inner.pop(key).upstream))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
@@ -91,18 +126,21 @@ class AccountUpstream(Upstream):
     async def send(self, forward: Forward) -> Outcome:
         caller = forward.call.caller
         if caller is GATEWAY_CALLER:
-            return await self._of(self._lister()).send(forward)
-        inner = self._of(caller.identity.principal)
+            return await self._send(self._lister(), forward)
+        with self.accounts.acting(forward.call):
+            return await self._send_for(caller, forward)
+
+    async def _send_for(self, caller: Caller, forward: Forward) -> Outcome:
         if "requestState" in forward.params and caller.era == "modern":
             asked = self._asked(forward)
             if asked is not None:
-                return await self._resume(inner, forward, asked)
+                return await self._resume(forward, asked)
         try:
-            return await inner.send(forward)
+            return await self._send(caller.identity.principal, forward)
         except ConsentRequiredError as error:
-            return await self._ask(inner, forward, error)
+            return await self._ask(forward, error)
 
-    async def _ask(self, inner: Upstream, forward: Forward, error: ConsentRequiredError) -> Outcome:
+    async def _ask(self, forward: Forward, error: ConsentRequiredError) -> Outcome:
         call = forward.call
         principal = call.caller.identity.principal
         link = await self.accounts.link(principal, error.scopes, error.earlier)
@@ -123,7 +161,7 @@ class AccountUpstream(Upstream):
         if not await self.accounts.wait(principal, WAIT_SECONDS):
             return self._told(forward, link)
         await call.channel.notify("notifications/elicitation/complete", {"elicitationId": link.id})
-        return await inner.send(forward)
+        return await self._send(principal, forward)
 
     def _question(self, forward: Forward, question: ElicitUrl) -> Outcome:
         """A modern client asks its user and comes back."""
@@ -153,7 +191,7 @@ class AccountUpstream(Upstream):
             raise InvalidParams("requestState belongs to another request, or has expired")
         return state
 
-    async def _resume(self, inner: Upstream, forward: Forward, asked: _AskedState) -> Outcome:
+    async def _resume(self, forward: Forward, asked: _AskedState) -> Outcome:
         """The client came back with its user's answer to our question."""
         principal = forward.call.caller.identity.principal
         answers = decode_params(forward.params.get("inputResponses", Raw(b"{}")), dict[str, Raw])
@@ -174,9 +212,9 @@ class AccountUpstream(Upstream):
                 return self._told(again, await self.accounts.link(principal), declined=True)
             await self.accounts.wait(principal, WAIT_SECONDS)
         try:
-            return await inner.send(again)
+            return await self._send(principal, again)
         except ConsentRequiredError as error:
-            return await self._ask(inner, again, error)
+            return await self._ask(again, error)
 
     def _told(self, forward: Forward, link: ConsentLink, *, declined: bool = False) -> Outcome:
         """Tells where to go: a model reads the result of a tool, and everybody else an error."""
@@ -189,23 +227,23 @@ class AccountUpstream(Upstream):
     # Upstream
 
     async def info(self) -> UpstreamInfo:
-        return await self._of(self._lister()).info()
+        return await self._of(self._lister()).upstream.info()
 
     async def reset(self) -> None:
         for inner in list(self._inner.values()):
-            await inner.reset()
+            await inner.upstream.reset()
 
     async def idle(self) -> None:
         for inner in list(self._inner.values()):
-            await inner.idle()
+            await inner.upstream.idle()
 
     def close_idle(self) -> None:
         now = time.monotonic()
         for key, inner in list(self._inner.items()):
-            if now - self._used.get(key, now) > IDLE_SECONDS:
+            if now - inner.used > IDLE_SECONDS and not inner.calls:
                 self._drop(key)
             else:
-                inner.close_idle()
+                inner.upstream.close_idle()
 
     async def close(self) -> None:
         for key in list(self._inner):
@@ -232,12 +270,11 @@ class AccountUpstream(Upstream):
 
     def abandon(self, state: str) -> None:
         for inner in self._inner.values():
-            inner.abandon(state)
+            inner.upstream.abandon(state)
 
     def _known(self, call: Call) -> Upstream | None:
-        principal = call.caller.identity.principal
-        key = (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
-        return self._inner.get(key)
+        found = self._inner.get(self._key(call.caller.identity.principal))
+        return None if found is None else found.upstream
 
 
 async def _finish(inner: Upstream) -> None:

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from ...config.server_auth import OAuthAuth
 from ...vault.base import SecretAddress, SecretStore
+from ..flows import FLOW_SECONDS
 from .client_document import CLIENT_NAME
 from .errors import (
     AuthorityUnavailableError,
@@ -48,7 +49,6 @@ from .token_endpoint import DEVICE_GRANT, ClientIdentity, SigningKey, TokenEndpo
 from .tokens import TokenRecord
 
 OFFLINE = "offline_access"
-FLOW_SECONDS = 600.0
 MAX_CLIENT_ID = 2048
 ApplicationType = Literal["native", "web"]
 
@@ -655,7 +655,6 @@ async def authorize_device(
 
 
 __all__ = [
-    "FLOW_SECONDS",
     "CodeFlow",
     "DeviceAuthorization",
     "Discovery",

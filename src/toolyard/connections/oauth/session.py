@@ -6,12 +6,13 @@ a `TokenSource`: a user who agrees, or a request that needs nobody (`grants`).
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
 from ...config.server_auth import OAuthAuth
+from ...state.memory import MemoryState
 from ...upstream.errors import CredentialError
 from ...vault.base import SecretAddress, VaultError
 from .authorization import Discovery, signing_key
@@ -23,10 +24,11 @@ from .errors import (
     UntrustedAuthorityError,
 )
 from .fetching import GuardedFetcher
+from .grants import CallerSubject, MachineSource
 from .metadata import Challenge, read_challenge
 from .proofs import DpopKey
 from .token_endpoint import ClientIdentity, TokenEndpoint
-from .tokens import HeldToken, TokenRecord, TokenStore
+from .tokens import HeldToken, ProcessSecrets, TokenRecord, TokenStore
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -144,7 +146,7 @@ class OAuthSession:
 
     def _failed(self, error: OAuthError) -> CredentialError:
         hint = f" ({error.hint})" if error.hint else ""
-        return CredentialError(self.server, f"no token for it: {error.message}{hint}")
+        return CredentialError(self.server, f"no token for it — {error.message}{hint}")
 
     # After a refusal
 
@@ -289,6 +291,12 @@ class OAuthSession:
             scopes=record.scopes if reply.scopes is None else reply.scopes,
         )
 
+    async def end(self) -> TokenRecord | None:
+        """Delete the token, here and in memory; returns what it was."""
+        record = await self._tokens.delete(self.address)
+        self.forget()
+        return record
+
     def forget(self) -> None:
         """The token was deleted: do not use what is in memory any more."""
         self._held = None
@@ -301,3 +309,33 @@ class OAuthSession:
         if self._working is not None:
             self._working.cancel()
             await asyncio.gather(self._working, return_exceptions=True)
+
+
+class ExchangeSession(OAuthSession):
+    """What one token of a caller was exchanged for. It is kept in this process only, and ends with it.
+
+    Nothing is sent without a token: a server that lets strangers in must not take the caller for one.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        url: str,
+        settings: OAuthAuth,
+        address: SecretAddress,
+        fetcher: GuardedFetcher,
+        subject: CallerSubject,
+        clock: Callable[[], float],
+    ) -> None:
+        tokens = TokenStore(ProcessSecrets(), MemoryState(), clock=clock)
+        source = MachineSource(fetcher, settings, url, tokens, subject)
+        super().__init__(server, url, settings, address, tokens, fetcher, source)
+        self._expires = subject.expires
+
+    @property
+    def has_ended(self) -> bool:
+        return self._expires is not None and self._expires <= self._tokens.clock()
+
+    async def _current(self) -> HeldToken | None:
+        held = await super()._current()
+        return await self._renewed(await self._load(), Challenge()) if held is None else held

@@ -12,7 +12,13 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from .errors import AuthorityUnavailableError, GrantRefusedError, UnknownClientError, shown_code
+from .errors import (
+    AuthorityUnavailableError,
+    GrantRefusedError,
+    UnknownClientError,
+    UntrustedAuthorityError,
+    shown_code,
+)
 from .fetching import FetchedReply, GuardedFetcher, shown_url
 from .metadata import scopes_of
 from .proofs import DpopKey, client_assertion
@@ -23,11 +29,14 @@ TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"
 ID_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:id_token"
+JWT_TYPE = "urn:ietf:params:oauth:token-type:jwt"
 ID_JAG_TYPE = "urn:ietf:params:oauth:token-type:id-jag"
 
+NO_ACCESS = "N_A"
+"""The type of a token that is no access token (RFC 8693)."""
 MAX_TOKEN = 32 * 1024
 LONGEST_LIFE = 10 * 365 * 86400.0
-_TYPES = {"bearer": "Bearer", "dpop": "DPoP", "n_a": "N_A"}
+_TYPES = {"bearer": "Bearer", "dpop": "DPoP", "n_a": NO_ACCESS}
 _LATER = ("temporarily_unavailable", "server_error", "slow_down")
 
 
@@ -88,7 +97,9 @@ class TokenEndpoint:
         self._clock = clock
 
     async def request(self, form: Mapping[str, str]) -> TokenReply:
-        """Raises GrantRefusedError, UnknownClientError, or AuthorityUnavailableError."""
+        """Raises GrantRefusedError, UnknownClientError, AuthorityUnavailableError; UntrustedAuthorityError if
+        the answer is another kind of token than was asked for.
+        """
         reply = await self._post(form)
         if self._dpop is not None:
             said = (reply.json() or {}).get("error")
@@ -97,18 +108,14 @@ class TokenEndpoint:
                 reply = await self._post(form)
                 self._dpop.note_nonce(self.url, reply.headers.get("dpop-nonce", ""))
         found = read_token_reply(reply, self.url)
-        self._check_type(found, form)
-        return found
-
-    def _check_type(self, found: TokenReply, form: Mapping[str, str]) -> None:
-        """A token of a kind that was not asked for is not sent anywhere."""
-        if form.get("requested_token_type") == ID_JAG_TYPE:
-            return
+        _check_type(found, form.get("requested_token_type", ""), self.url)
         wanted = "Bearer" if self._dpop is None else "DPoP"
-        if found.token_type != wanted:
-            raise AuthorityUnavailableError(
-                f"{shown_url(self.url)} issued a token of the type {found.token_type}, not {wanted}"
+        if found.token_type not in (wanted, NO_ACCESS):
+            raise UntrustedAuthorityError(
+                f"{shown_url(self.url)} issued a token of the type {found.token_type}, not {wanted}",
+                "set 'dpop' in the server's auth to what its issuer supports",
             )
+        return found
 
     async def _post(self, form: Mapping[str, str]) -> FetchedReply:
         members, headers = self.authenticated(form)
@@ -165,6 +172,21 @@ def read_token_reply(reply: FetchedReply, url: str) -> TokenReply:
         id_token=identity if isinstance(identity, str) and len(identity) <= MAX_TOKEN else "",
         issued_type=issued if isinstance(issued, str) else "",
     )
+
+
+def _check_type(reply: TokenReply, wanted: str, url: str) -> None:
+    """An exchange can end in any kind of token, and only an access token is sent to a server."""
+    if wanted == ID_JAG_TYPE:
+        fits = reply.issued_type == ID_JAG_TYPE
+    else:
+        issued = (wanted, JWT_TYPE, "") if wanted == ACCESS_TOKEN_TYPE else (wanted, "")
+        fits = reply.token_type != NO_ACCESS and (not wanted or reply.issued_type in issued)
+    if not fits:
+        what = "an ID-JAG" if wanted == ID_JAG_TYPE else "an access token"
+        raise UntrustedAuthorityError(
+            f"{shown_url(url)} gave another kind of token than {what}",
+            "its operator has to say what may be exchanged for what",
+        )
 
 
 def _refusal(status: int, members: Mapping[str, Any], place: str) -> Exception:

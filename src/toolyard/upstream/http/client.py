@@ -669,7 +669,7 @@ def _wanted(status: int, reply: UpstreamResponse) -> str:
     if status == 401 and said.startswith(("bearer", "dpop")) and not reply.is_authorized:
         return 'it wants a login; add auth = "oauth" to its entry, and run `toolyard login` with its name'
     if reply.is_authorized:
-        return f"it answered HTTP {status}: it does not accept the token that its issuer gave us"
+        return f"it answered HTTP {status}: it does not accept the credential that we have for it"
     return f"it answered HTTP {status}: it wants other credentials than 'headers' has"
 
 
