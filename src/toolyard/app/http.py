@@ -40,7 +40,7 @@ from ..wire.call import Service
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode_error
 from .approvals import APPROVALS_PATH, APPROVE_SCOPE, ApprovalsApi, Approver, approver_of
-from .connections import CALLBACK_PATH, CONNECT_PATH, KEY_PATH
+from .connections import CALLBACK_PATH, CONNECT_PATH, DOCUMENT_PATH, KEY_PATH
 from .gateway import Gateway
 from .operators import sender_of
 from .usage import USAGE_PATH, USAGE_SCOPE, UsageApi, filter_of
@@ -223,6 +223,7 @@ def asgi(
         WELL_KNOWN: gateway.callers.serve_metadata,
         CONNECT_PATH: gateway.connections,
         CALLBACK_PATH: gateway.connections,
+        DOCUMENT_PATH: gateway.connections,
         KEY_PATH: gateway.connections,
         AGENTS_PATH: AgentPaths(main),
     }
