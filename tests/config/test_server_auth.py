@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolyard.config import ConfigError, load
+from toolyard.config.server_auth import OAuthAuth
 
 ISSUERS = '[[auth.issuers]]\nissuer = "https://login.example.com"\n'
 TWO = f'{ISSUERS}[[auth.issuers]]\nissuer = "https://other.example.com"\n'
@@ -29,7 +30,7 @@ def problem(folder: Path, lines: str, auth: str = ISSUERS) -> str:
 
 def test_a_caller_is_the_subject_and_its_issuer_the_only_one(tmp_path: Path):
     (server,) = load_auth(tmp_path, CALLER).servers
-    assert server.auth
+    assert isinstance(server.auth, OAuthAuth)
     assert server.acts_for_caller
     assert server.auth.is_personal
     assert server.auth.subject_issuer == "https://login.example.com"
@@ -38,7 +39,7 @@ def test_a_caller_is_the_subject_and_its_issuer_the_only_one(tmp_path: Path):
 def test_types_of_tokens_are_written_shortly_or_as_their_uri(tmp_path: Path):
     for kind in ("jwt", "urn:ietf:params:oauth:token-type:jwt"):
         (server,) = load_auth(tmp_path, f'{CALLER}subject_token_type = "{kind}"').servers
-        assert server.auth
+        assert isinstance(server.auth, OAuthAuth)
         assert server.auth.subject_token_type == "urn:ietf:params:oauth:token-type:jwt"
 
 
@@ -74,5 +75,5 @@ def test_callers_have_to_bring_tokens_of_one_issuer(tmp_path: Path):
     assert "several issuers" in problem(tmp_path, CALLER, TWO)
     chosen = f'{CALLER}subject_issuer = "https://other.example.com"'
     (server,) = load_auth(tmp_path, chosen, TWO).servers
-    assert server.auth
+    assert isinstance(server.auth, OAuthAuth)
     assert server.auth.subject_issuer == "https://other.example.com"

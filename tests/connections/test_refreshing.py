@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tests.connections.yard import config_of, connect, guarded, replica
 from toolyard import Client
 from toolyard.config import Config
+from toolyard.connections.oauth.accounts import OAuthAccounts
 from toolyard.wire.call import Principal
 
 TOOL = {"tool": "mcp__guarded__whoami", "arguments": {}}
@@ -19,7 +20,9 @@ async def expired_connection(url: str, config: Config) -> None:
         link = {"action": "link", "names": ["guarded"]}
         found = (await client.call_tool("manage_connections", link)).structured["connections"][0]
         await connect(found["link"])
-        address = gateway.connections.open_accounts["guarded"].address(Principal())
+        accounts = gateway.connections.open_accounts["guarded"]
+        assert isinstance(accounts, OAuthAccounts)
+        address = accounts.address(Principal())
         held = await gateway.connections.tokens.load(address)
         assert held is not None
         assert held.record.refresh_token
