@@ -61,7 +61,7 @@ from .errors import (
 )
 from .fetching import GuardedFetcher
 from .grants import CallerSubject, MachineSource
-from .metadata import Challenge, read_challenge
+from .metadata import Challenge, read_challenge, same_issuer
 from .session import ExchangeSession, OAuthSession, TokenSource
 from .token_endpoint import ClientIdentity, TokenEndpoint
 from .tokens import TokenRecord, TokenStore
@@ -263,7 +263,7 @@ class OAuthAccounts:
         if self._settings.mode != "oauth":
             raise CredentialError(self.server, "nobody has to connect it; see its auth in the configuration")
         if not base:
-            command = f"it wants you to log in: run `toolyard login {self.server}`"
+            command = f"it wants you to log in; run `toolyard login {self.server}`"
             raise ConsentRequiredError(self.server, command, scopes, earlier)
         lock = self._beginning.setdefault(self.address(principal), asyncio.Lock())
         try:
@@ -352,8 +352,10 @@ class OAuthAccounts:
 
     def _flow(self, tenant: str, client_document: str = "") -> CodeFlow:
         redirect = f"{self._base_url()}/oauth/callback"
-        is_local = urlsplit(redirect).hostname in ("127.0.0.1", "localhost", "::1")
-        return self.flow(tenant, redirect, "native" if is_local else "web", client_document)
+        parts = urlsplit(redirect)
+        # What has TLS is a web application to an issuer, wherever it is.
+        is_native = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+        return self.flow(tenant, redirect, "native" if is_native else "web", client_document)
 
     async def _client_document(self) -> str:
         """Our client id at issuers that read metadata of clients; empty if they could not read ours."""
@@ -478,7 +480,7 @@ class OAuthAccounts:
     def _is_current(self, pending: PendingAuthorization) -> bool:
         """Whether the server's entry is still as it was when the login began."""
         issuer = self._settings.issuer
-        return pending.server_url == self._url and issuer in ("", pending.issuer)
+        return pending.server_url == self._url and (not issuer or same_issuer(issuer, pending.issuer))
 
     async def _read_flow(self, address: SecretAddress) -> tuple[PendingAuthorization | None, str | None]:
         """The login that is under way, and the version of what is stored."""
@@ -556,7 +558,7 @@ class _AskingSource:
         earlier = before.scopes if before is not None and challenge.wants_scopes else ()
         server = self._accounts.server
         what = "more of your permission" if earlier else "you to log in"
-        reason = f"it wants {what}: use manage_connections, or run `toolyard login {server}`"
+        reason = f"it wants {what}; use manage_connections, or run `toolyard login {server}`"
         raise ConsentRequiredError(server, reason, challenge.scopes, earlier)
 
     async def forget_client(self, client: ClientIdentity) -> None:

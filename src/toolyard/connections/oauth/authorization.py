@@ -42,6 +42,7 @@ from .metadata import (
     find_authority,
     find_resource,
     old_authority,
+    same_issuer,
     scopes_of,
 )
 from .proofs import DpopKey, new_dpop_key
@@ -80,7 +81,7 @@ class Discovery:
         # Servers of 2025-03-26 are their own issuer.
         parts = urlsplit(self._url)
         origin = f"{parts.scheme}://{parts.netloc}"
-        found = await find_authority(self._fetcher, origin, f"{origin}/")
+        found = await find_authority(self._fetcher, origin)
         if found is None and resource is not None:
             raise UntrustedAuthorityError("the server's metadata name no authorization server")
         return ServerProtection(found or old_authority(self._url), resource)
@@ -175,8 +176,8 @@ class CodeFlow:
             )
         if not authority.authorization_endpoint:
             raise UntrustedAuthorityError(f"{shown_url(authority.issuer)} has no authorization endpoint")
-        client = await self._registrations.get(authority, failed_client)
         scopes = choose_scopes(settings, challenge, protection, earlier)
+        client = await self._registrations.get(authority, scopes, failed_client)
         resource = resource_of(settings, self._server_url, protection)
         verifier, state = token_urlsafe(48), state or token_urlsafe(32)
         query = {
@@ -293,7 +294,10 @@ def read_answer(pending: PendingAuthorization, answer: Mapping[str, str]) -> str
         )
     if "error" in answer:
         code = shown_code(answer["error"])
-        raise ConsentDeniedError(f"{shown_url(pending.issuer)} did not grant access ({code})", "log in again")
+        advice = {"invalid_scope": "set 'scopes' in the server's auth to those that it grants"}
+        raise ConsentDeniedError(
+            f"{shown_url(pending.issuer)} did not grant access ({code})", advice.get(code, "log in again")
+        )
     code = answer.get("code", "")
     if not code or len(code) > 8192:
         raise ConsentDeniedError(f"{shown_url(pending.issuer)} sent no code", "log in again")
@@ -337,6 +341,8 @@ class _Registration(Struct, frozen=True, kw_only=True):
     """Whether a flow began with it and did not come back."""
     expires: float = 0.0
     """When its secret ends, in seconds since 1970; 0: never."""
+    scopes: tuple[str, ...] = ()
+    """Those that it may ask for: some issuers refuse all others."""
 
 
 class ClientRegistrations:
@@ -363,14 +369,16 @@ class ClientRegistrations:
         self._application = application
         self._clock = clock
 
-    async def get(self, authority: AuthorityInfo, failed: str = "") -> ClientIdentity:
+    async def get(
+        self, authority: AuthorityInfo, scopes: tuple[str, ...] = (), failed: str = ""
+    ) -> ClientIdentity:
         """The client for an issuer, not `failed` if there is a choice; raises NoClientError if there is none.
 
         A metadata document is for issuers that take clients without a secret, as it can hold none.
         """
         settings = self._settings
         if settings.client_id:
-            if settings.issuer and settings.issuer != authority.issuer:
+            if settings.issuer and not same_issuer(settings.issuer, authority.issuer):
                 raise NoClientError(
                     f"'client_id' is of {shown_url(settings.issuer)}, "
                     f"and the server uses {shown_url(authority.issuer)}"
@@ -387,7 +395,7 @@ class ClientRegistrations:
                 redirect=self._redirect,
             )
         if can_register:
-            return await self._registered(authority, failed)
+            return await self._registered(authority, scopes, failed)
         raise NoClientError(
             f"{shown_url(authority.issuer)} registers no clients by itself",
             f"register one there with the redirect {self._redirect}, and set client_id in the server's auth",
@@ -422,14 +430,18 @@ class ClientRegistrations:
             address, msgspec.json.encode(replace(known, doubted=doubted)), found.version
         )
 
-    async def _registered(self, authority: AuthorityInfo, failed: str) -> ClientIdentity:
+    async def _registered(
+        self, authority: AuthorityInfo, scopes: tuple[str, ...], failed: str
+    ) -> ClientIdentity:
+        """A registration for these scopes is used again, unless there is a reason to doubt it."""
         address = self._address(authority.issuer)
         found = await self._secrets.read(address)
         known = None if found is None else _registration(found.value)
-        ended = known is not None and 0 < known.expires <= self._clock() + FLOW_SECONDS
-        if known is not None and not known.doubted and not ended and known.client.id != failed:
-            return known.client
-        made = await self._register(authority)
+        if known is not None and known.client.id != failed and {*scopes} <= {*known.scopes}:
+            ended = 0 < known.expires <= self._clock() + FLOW_SECONDS
+            if not known.doubted and not ended:
+                return known.client
+        made = await self._register(authority, scopes)
         seen = None if found is None else found.version
         if await self._secrets.replace(address, msgspec.json.encode(made), seen) is None:
             newer = await self._secrets.read(address)
@@ -455,7 +467,7 @@ class ClientRegistrations:
                 "if it has moved, register a client there, and set client_id and issuer in the server's auth",
             )
 
-    async def _register(self, authority: AuthorityInfo) -> _Registration:
+    async def _register(self, authority: AuthorityInfo, scopes: tuple[str, ...]) -> _Registration:
         method = _preferred(authority.auth_methods)
         grants = ["authorization_code", "refresh_token"]
         if authority.device_endpoint and DEVICE_GRANT in authority.grant_types:
@@ -467,6 +479,7 @@ class ClientRegistrations:
             "response_types": ["code"],
             "token_endpoint_auth_method": method,
             "application_type": self._application,
+            **({"scope": " ".join(scopes)} if scopes else {}),
         }
         reply = await self._fetcher.post_json(authority.registration_endpoint, document)
         members = reply.json()
@@ -481,7 +494,7 @@ class ClientRegistrations:
                 f"{shown_url(authority.issuer)} refused to register a client ({reply.status}, {code})",
                 "set client_id in the server's auth to one that you registered there",
             )
-        return self._read_registration(members, found, authority.issuer, method)
+        return replace(self._read_registration(members, found, authority.issuer, method), scopes=scopes)
 
     def _read_registration(
         self, members: Mapping[str, Any], id: str, issuer: str, asked: str
@@ -588,8 +601,8 @@ async def authorize_device(
     registrations = ClientRegistrations(
         fetcher, settings, secrets, server=server, tenant=tenant, redirect=redirect, application="native"
     )
-    client = await registrations.get(authority)
     scopes = choose_scopes(settings, challenge, protection)
+    client = await registrations.get(authority, scopes)
     resource = resource_of(settings, server_url, protection)
     dpop_key = new_dpop_key() if settings.dpop else None
     endpoint = TokenEndpoint(
@@ -629,6 +642,10 @@ async def authorize_device(
         try:
             token = await endpoint.request(asked)
         except GrantRefusedError as error:
+            if error.code == "access_denied":
+                raise ConsentDeniedError("access was denied on the other device", "log in again") from None
+            if error.code == "expired_token":
+                break
             if error.code != "authorization_pending":
                 raise
         except AuthorityUnavailableError:  # also slow_down
@@ -651,7 +668,7 @@ async def authorize_device(
                 server_url=server_url,
                 dpop_key=dpop_key,
             )
-    raise ConsentDeniedError("nobody agreed in time", "log in again")
+    raise ConsentDeniedError("nobody entered the code in time", "log in again")
 
 
 __all__ = [

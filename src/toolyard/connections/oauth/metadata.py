@@ -206,8 +206,17 @@ async def find_resource(fetcher: GuardedFetcher, url: str, named: str = "") -> R
     return None
 
 
-async def find_authority(fetcher: GuardedFetcher, issuer: str, *equal: str) -> AuthorityInfo | None:
-    """The metadata of an issuer; None if it publishes none. `equal` are other ways to write the issuer."""
+def same_issuer(one: str, other: str) -> bool:
+    """Whether both are one text; an issuer without a path may have a slash at its end or not.
+
+    Many servers add that slash to their issuer, and both forms lead to the same document.
+    """
+    short, long = sorted((one, other), key=len)
+    return short == long or (short.count("/") == 2 and f"{short}/" == long)
+
+
+async def find_authority(fetcher: GuardedFetcher, issuer: str) -> AuthorityInfo | None:
+    """The metadata of an issuer; None if it publishes none."""
     fetcher.check(issuer)
     if "?" in issuer or "#" in issuer:
         raise UntrustedAuthorityError(f"{shown_url(issuer)} with a query or a fragment is no issuer")
@@ -215,7 +224,7 @@ async def find_authority(fetcher: GuardedFetcher, issuer: str, *equal: str) -> A
         document = _document(await fetcher.get(place), _AuthorityDocument, place)
         if document is None:
             continue
-        if document.issuer not in (issuer, *equal):
+        if not same_issuer(document.issuer, issuer):
             raise UntrustedAuthorityError(
                 f"the metadata at {shown_url(place)} are of the issuer {shown_url(document.issuer)}, "
                 f"and {shown_url(issuer)} was asked for",
