@@ -63,6 +63,8 @@ METADATA: dict[str, tuple[Lie, str]] = {
         about("resource", authorization_servers=["{issuer}/"]),
         "very same text",
     ),
+    "an issuer with a path more": (about("authority", issuer="{issuer}/t"), "very same text"),
+    "an issuer with two slashes more": (about("authority", issuer="{issuer}//"), "very same text"),
     "an issuer in capitals": (about("authority", issuer="{issuer}".upper()), "very same text"),
     "another issuer": (about("authority", issuer="https://evil.example"), "very same text"),
     "an issuer with a query": (about("resource", authorization_servers=["{issuer}?x=1"]), "no issuer"),
@@ -444,7 +446,7 @@ async def test_a_server_that_wants_ever_new_scopes_is_not_followed_without_end(b
             bad.wanted = (f"scope-{number}",)
             links += "/oauth/connect/" in (await caller.call())[1]
         assert links == MAX_SCOPE_SETS
-        assert len(bad.registrations) <= MAX_SCOPE_SETS + 1  # some issuers want the scopes there
+        assert len(bad.registrations) <= MAX_SCOPE_SETS + 1  # a client is registered for scopes
         assert len(await pointers(caller)) <= 1
 
 

@@ -433,14 +433,13 @@ class ClientRegistrations:
     async def _registered(
         self, authority: AuthorityInfo, scopes: tuple[str, ...], failed: str
     ) -> ClientIdentity:
-        """A registration for these scopes is used again, unless there is a reason to doubt it."""
         address = self._address(authority.issuer)
         found = await self._secrets.read(address)
         known = None if found is None else _registration(found.value)
-        if known is not None and known.client.id != failed and {*scopes} <= {*known.scopes}:
-            ended = 0 < known.expires <= self._clock() + FLOW_SECONDS
-            if not known.doubted and not ended:
-                return known.client
+        ended = known is not None and 0 < known.expires <= self._clock() + FLOW_SECONDS
+        usable = known is not None and not known.doubted and not ended and known.client.id != failed
+        if known is not None and usable and {*scopes} <= {*known.scopes}:
+            return known.client
         made = await self._register(authority, scopes)
         seen = None if found is None else found.version
         if await self._secrets.replace(address, msgspec.json.encode(made), seen) is None:
@@ -494,7 +493,8 @@ class ClientRegistrations:
                 f"{shown_url(authority.issuer)} refused to register a client ({reply.status}, {code})",
                 "set client_id in the server's auth to one that you registered there",
             )
-        return replace(self._read_registration(members, found, authority.issuer, method), scopes=scopes)
+        registration = self._read_registration(members, found, authority.issuer, method)
+        return replace(registration, scopes=scopes)
 
     def _read_registration(
         self, members: Mapping[str, Any], id: str, issuer: str, asked: str

@@ -209,10 +209,10 @@ async def find_resource(fetcher: GuardedFetcher, url: str, named: str = "") -> R
 def same_issuer(one: str, other: str) -> bool:
     """Whether both are one text; an issuer without a path may have a slash at its end or not.
 
-    Many servers add that slash to their issuer, and both forms lead to the same document.
+    Servers of the SDK add that slash, and both forms lead to the same document.
     """
     short, long = sorted((one, other), key=len)
-    return short == long or (short.count("/") == 2 and f"{short}/" == long)
+    return short == long or (short.count("/") == 2 and long == f"{short}/")
 
 
 async def find_authority(fetcher: GuardedFetcher, issuer: str) -> AuthorityInfo | None:
