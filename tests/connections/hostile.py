@@ -285,6 +285,9 @@ class Hostile:
             if self.refresh_tokens.pop(form["refresh_token"], "") != form["client_id"]:
                 return {"status": 400, "error": "invalid_grant"}
             return self._grant(form["client_id"], " ".join(self.wanted))
+        if form["grant_type"] == "client_credentials":
+            self.secrets.add(form["client_secret"])
+            return self._grant(form["client_id"], "")
         code = self.codes.pop(form.get("code", ""), None)
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         proof = base64.urlsafe_b64encode(digest).decode().rstrip("=")

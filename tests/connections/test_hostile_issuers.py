@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from tests.connections.attempts import caller_of, pointers
 from tests.connections.hostile import Document, Hostile, Reply, hostile
 from tests.connections.yard import connect, link_in
 from toolyard.config.server_auth import OAuthAuth
+from toolyard.connections.oauth.accounts import OAuthAccounts
 from toolyard.connections.oauth.session import MAX_SCOPE_SETS
+from toolyard.wire.call import Principal
 
 Lie = Callable[[Hostile], None]
 
@@ -55,6 +58,11 @@ def authorize_at(url: str) -> Lie:
 DEEP = b"[" * 100_000
 TWICE = b'{"resource": "%s", "resource": "https://evil.example/mcp", "authorization_servers": []}'
 METADATA: dict[str, tuple[Lie, str]] = {
+    "an issuer with a slash more": (about("authority", issuer="{issuer}/"), "very same text"),
+    "an issuer with a slash less": (
+        about("resource", authorization_servers=["{issuer}/"]),
+        "very same text",
+    ),
     "an issuer with a path more": (about("authority", issuer="{issuer}/t"), "very same text"),
     "an issuer with two slashes more": (about("authority", issuer="{issuer}//"), "very same text"),
     "an issuer in capitals": (about("authority", issuer="{issuer}".upper()), "very same text"),
@@ -372,6 +380,30 @@ async def test_a_configured_secret_is_for_the_issuer_that_it_was_first_used_at(
         assert "has no client id there" in found["message"]
         assert "set client_id and issuer" in caplog.text
         assert not new.token_requests
+
+
+async def test_a_secret_that_needs_no_user_stays_with_its_issuer(bad: Hostile, tmp_path: Path):
+    auth = OAuthAuth(
+        mode="client_credentials",
+        client_id="mine",
+        client_secret="my-own-secret",
+        token_auth="client_secret_post",
+    )
+    bad.clients["mine"] = {}
+    async with hostile("new") as new, caller_of(bad.url, tmp_path, auth) as caller:
+        assert await caller.call() == (False, "ana")
+        accounts = caller.gateway.connections.open_accounts["guarded"]
+        assert isinstance(accounts, OAuthAccounts)
+        tokens, address = caller.gateway.connections.tokens, accounts.address(Principal())
+        held = await tokens.load(address)
+        assert held is not None
+        await tokens.save(address, replace(held.record, obtained=0.0))
+        bad.tokens.clear()
+        bad.lie("resource", authorization_servers=[new.issuer])
+        failed, text = await caller.call()
+        assert failed
+        assert "set 'issuer'" in text
+        assert "my-own-secret" not in repr(new.seen)
 
 
 async def test_fewer_scopes_than_asked_for_do_not_lead_round_in_circles(bad: Hostile, tmp_path: Path):

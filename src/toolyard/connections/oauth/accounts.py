@@ -61,7 +61,7 @@ from .errors import (
 )
 from .fetching import GuardedFetcher
 from .grants import CallerSubject, MachineSource
-from .metadata import Challenge, read_challenge
+from .metadata import Challenge, read_challenge, same_issuer
 from .session import ExchangeSession, OAuthSession, TokenSource
 from .token_endpoint import ClientIdentity, TokenEndpoint
 from .tokens import TokenRecord, TokenStore
@@ -480,7 +480,7 @@ class OAuthAccounts:
     def _is_current(self, pending: PendingAuthorization) -> bool:
         """Whether the server's entry is still as it was when the login began."""
         issuer = self._settings.issuer
-        return pending.server_url == self._url and issuer in ("", pending.issuer)
+        return pending.server_url == self._url and (not issuer or same_issuer(issuer, pending.issuer))
 
     async def _read_flow(self, address: SecretAddress) -> tuple[PendingAuthorization | None, str | None]:
         """The login that is under way, and the version of what is stored."""
