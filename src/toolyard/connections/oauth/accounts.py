@@ -26,7 +26,7 @@ from ...config.server_auth import OAuthAuth
 from ...state.store import State, StateError
 from ...upstream.accounts import AccountState, ConsentLink
 from ...upstream.errors import ConsentRequiredError, CredentialError
-from ...vault.base import SecretAddress, VaultError
+from ...vault.base import SecretAddress, StoredSecret, VaultError
 from ...wire.call import Principal
 from ..pages import PageKind
 from .authorization import (
@@ -109,6 +109,7 @@ class OAuthAccounts:
         trusted = [url, settings.issuer, *([provider.token_endpoint] if provider else [])]
         self._fetcher = GuardedFetcher(trusted)
         self._sessions: OrderedDict[SecretAddress, OAuthSession] = OrderedDict()
+        self._beginning: dict[object, asyncio.Task[PendingAuthorization]] = {}
 
     @property
     def is_personal(self) -> bool:
@@ -171,9 +172,7 @@ class OAuthAccounts:
             command = f"it wants you to log in: run `toolyard login {self.server}`"
             raise ConsentRequiredError(self.server, command, scopes, earlier)
         try:
-            flow = await self._pending(principal, scopes, earlier)
-            if flow is None:
-                flow = await self._begin(principal, scopes, earlier)
+            flow = await self._begun(principal, scopes, earlier)
         except OAuthError as error:
             hint = f" ({error.hint})" if error.hint else ""
             raise CredentialError(self.server, f"nobody can log in to it: {error.message}{hint}") from error
@@ -226,8 +225,7 @@ class OAuthAccounts:
         return reply.status == 200
 
     async def close(self) -> None:
-        for session in self._sessions.values():
-            await session.close()
+        await asyncio.gather(*(session.close() for session in self._sessions.values()))
         await self._fetcher.close()
 
     # A login in the browser
@@ -284,17 +282,27 @@ class OAuthAccounts:
     def _pending_address(self, principal: Principal) -> SecretAddress:
         return replace(self.address(principal), name="login")
 
-    async def _pending(
+    async def _begun(
         self, principal: Principal, scopes: tuple[str, ...], earlier: tuple[str, ...]
+    ) -> PendingAuthorization:
+        """The login that this caller is to finish. Calls that ask at the same time get the same one."""
+        key = (self.address(principal), scopes, earlier)
+        task = self._beginning.get(key)
+        if task is None:
+            task = self._beginning[key] = asyncio.create_task(self._begin(principal, scopes, earlier))
+            task.add_done_callback(lambda _: self._beginning.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def _pending(
+        self, found: StoredSecret | None, wanted: tuple[str, ...]
     ) -> PendingAuthorization | None:
         """A login that was begun a short while ago and asks for as much."""
-        found = await self._tokens.secrets.read(self._pending_address(principal))
         saved = None if found is None else _saved(found.value)
         if saved is None or saved.pending.server_url != self._url:
             return None
         pending = saved.pending
         age = self._tokens.clock() - pending.began
-        enough = {*scopes, *earlier} <= set(pending.scopes)
+        enough = set(wanted) <= set(pending.scopes)
         fits = pending.redirect == f"{self._base_url()}/oauth/callback"
         if not (0 <= age < REUSE_SECONDS and enough and fits):
             return None
@@ -303,6 +311,10 @@ class OAuthAccounts:
     async def _begin(
         self, principal: Principal, scopes: tuple[str, ...], earlier: tuple[str, ...]
     ) -> PendingAuthorization:
+        secrets, address, wanted = self._tokens.secrets, self._pending_address(principal), (*scopes, *earlier)
+        known = await self._pending(await secrets.read(address), wanted)
+        if known is not None:
+            return known
         challenge = Challenge(
             403 if earlier else 401, "bearer", "insufficient_scope" if earlier else "", scopes
         )
@@ -311,17 +323,18 @@ class OAuthAccounts:
             challenge = replace(challenge, resource_metadata=asked.challenge.resource_metadata)
         protection = await self.discovery().find(challenge)
         pending = await self._flow(principal.tenant).begin(protection, challenge, earlier)
-        saved = _SavedFlow(pending=pending, tenant=principal.tenant)
-        address, value = self._pending_address(principal), msgspec.json.encode(saved)
-        while True:
-            before = await self._tokens.secrets.read(address)
-            seen = None if before is None else before.version
-            if await self._tokens.secrets.replace(address, value, seen) is not None:
-                break
         user = principal.user or principal.agent or "you"
         pointer = FlowPointer(self.server, principal.tenant, address.principal, user)
+        # Before the login itself, so that whoever finds that can use it.
         await self._state.put(pointer_key(flow_id(pending.state)), msgspec.json.encode(pointer), FLOW_SECONDS)
-        return pending
+        value = msgspec.json.encode(_SavedFlow(pending=pending, tenant=principal.tenant))
+        while True:
+            before = await secrets.read(address)
+            known = await self._pending(before, wanted)
+            if known is not None:  # another replica was faster: its link is out already
+                return known
+            if await secrets.replace(address, value, None if before is None else before.version) is not None:
+                return pending
 
     async def saved_flow(self, pointer: FlowPointer) -> PendingAuthorization | None:
         found = await self._tokens.secrets.read(self._pointed(pointer))

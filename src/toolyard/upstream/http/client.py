@@ -5,7 +5,7 @@ Owns the aiohttp session, reading response bodies and event streams of any size,
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -125,6 +125,10 @@ class HttpClient(Protocol):
 
 class EndpointAuth(Protocol):
     """Authorizes requests to one upstream in the name of one principal."""
+
+    def prepare(self) -> Awaitable[object] | None:
+        """What the next request would have to wait for, so that its caller can do that elsewhere."""
+        return None
 
     def ready(self, method: str, url: "URL") -> Mapping[str, str] | None:
         """The headers to add, if nothing has to be waited for."""
