@@ -1,4 +1,4 @@
-"""Three gateway processes on one store, and a rotating refresh token: used once, even if its user is killed."""
+"""Three gateway processes on one store: a rotating refresh token is used once, even if its user is killed."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -9,19 +9,33 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from msgspec.structs import replace
+from yarl import URL
 
+from tests.connections.token_endpoint import ADDRESS, granted, refused, session_of, token, written_endpoint
 from tests.connections.token_hop import TokenHop, token_hop
-from tests.connections.yard import KEY, Guarded, config_of, connect, guarded, link_in, replica
+from tests.connections.yard import (
+    KEY,
+    Guarded,
+    config_of,
+    connect,
+    guarded,
+    key_of,
+    link_in,
+    log_in,
+    replica,
+    save_token,
+)
 from tests.faults.talk import Talk
 from tests.faults.yard import Gateway, toml
 from tests.programs import need
 from tests.stores import PostgresServer, RedisServer
-from toolyard.app.gateway import Gateway as InProcess
-from toolyard.callers.keys import KeyHolder, open_keys
 from toolyard.config.callers import AuthConfig
 from toolyard.config.models import StateConfig
+from toolyard.connections.oauth.tokens import TokenStore
+from toolyard.state import open_state
+from toolyard.vault.master_keys import MasterKeys, TextSource
+from toolyard.vault.vault import Vault
 from toolyard.wire.call import Principal
-from toolyard.wire.seal import Sealer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -69,31 +83,16 @@ class Replicas:
         found: list[Caller] = []
         async with replica(self._config) as (gateway, _):
             for user in users:
-                held = await self._logged_in(gateway, Principal(subject=user), user)
-                address = gateway.connections.open_accounts["guarded"].address(Principal(subject=user))
-                ended = replace(held, obtained=0.0, token_endpoint=self.hop.url)
-                await gateway.connections.tokens.save(address, ended)
-                found.append(Caller(user, await self._key(user), ended.refresh_token))
+                principal = Principal(subject=user)
+                record = await log_in(gateway, principal, user)
+                ended = replace(record, obtained=0.0, token_endpoint=self.hop.url)
+                await save_token(gateway, principal, ended)
+                found.append(Caller(user, await key_of(self._config, user), ended.refresh_token))
         return found
 
     async def log_in_for_lists(self) -> None:
         async with replica(self._config) as (gateway, _):
-            await self._logged_in(gateway, Principal(), "lister")
-
-    async def _logged_in(self, gateway: InProcess, principal: Principal, user: str) -> Any:
-        accounts = gateway.connections.open_accounts["guarded"]
-        status, page = await connect((await accounts.link(principal)).url, user)
-        assert status == 200, page
-        held = await gateway.connections.tokens.load(accounts.address(principal))
-        assert held is not None
-        assert held.record.refresh_token
-        return held.record
-
-    async def _key(self, user: str) -> str:
-        keys = open_keys(self._url, self._folder, "toolyard", Sealer(KEY, "toolyard"))
-        issued = await keys.create(KeyHolder(name=f"{user}-{self._folder.name}", user=user))
-        await keys.close()
-        return issued.text
+            await log_in(gateway, Principal(), "lister")
 
     def call_all(self, caller: "Caller") -> "list[tuple[Gateway, asyncio.Task[Any]]]":
         """A hundred calls at once, a third to each."""
@@ -105,7 +104,7 @@ class Replicas:
 
 
 class Caller:
-    def __init__(self, name: str, key: str, refresh_token: str) -> None:
+    def __init__(self, name: str, key: dict[str, str], refresh_token: str) -> None:
         self.name = name
         self.key = key
         self.refresh_token = refresh_token
@@ -113,7 +112,7 @@ class Caller:
 
 async def _called(port: int, caller: Caller) -> Any:
     """The result of a call, or the error with which its connection broke."""
-    talk = Talk(port, headers={"Authorization": f"Bearer {caller.key}"})
+    talk = Talk(port, headers=caller.key)
     try:
         answer = await talk.call(TOOL)
     except (OSError, EOFError) as error:
@@ -211,7 +210,7 @@ async def test_if_the_process_that_refreshes_is_killed_another_one_does_or_the_u
     assert set(survivors) == {(False, "ben")}
     assert replicas.hop.sent.count(unseen.refresh_token) == 1
 
-    # Nobody knows the successor, and the issuer takes the second use for theft: one refusal, no more attempts.
+    # Nobody knows the successor, and the issuer takes the second use for theft: it refuses once, for all.
     asked = {said(result) for pid, result in found[rotated] if pid not in killed}
     assert all(failed and "'guarded' needs your permission" in text for failed, text in asked), asked
     assert replicas.hop.sent.count(rotated.refresh_token) == 2
@@ -220,3 +219,24 @@ async def test_if_the_process_that_refreshes_is_killed_another_one_does_or_the_u
     alive = next(gateway for gateway in replicas.gateways if gateway.pid not in killed)
     assert (await connect(link_in(said(await _called(alive.port, rotated))[1]), "eva"))[0] == 200
     assert said(await _called(alive.port, rotated)) == (False, "eva")
+
+
+async def test_ten_replicas_that_need_a_token_at_once_refresh_it_once(store: str):
+    async with written_endpoint() as endpoint, AsyncExitStack() as stack:
+
+        async def rotate(writer: asyncio.StreamWriter) -> None:
+            is_first = endpoint.asked.count(endpoint.asked[-1]) == 1
+            writer.write(granted() if is_first else refused("invalid_grant"))
+
+        endpoint.answer = rotate
+        stores: list[TokenStore] = []
+        for _ in range(10):
+            vault = Vault(open_state(store, None), MasterKeys(TextSource(KEY.decode())), owns_state=True)
+            stack.push_async_callback(vault.close)
+            stores.append(TokenStore(vault, vault.store))
+        await stores[0].save(ADDRESS, token(endpoint, obtained=0.0))
+        sessions = [session_of(tokens) for tokens in stores for _ in range(3)]
+        url = URL(sessions[0].url)
+        found = await asyncio.gather(*(session.headers("POST", url) for session in sessions))
+        assert {each.get("Authorization") for each in found} == {"Bearer new"}
+        assert endpoint.asked == ["r1"]

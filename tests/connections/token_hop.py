@@ -72,6 +72,8 @@ class TokenHop:
             hold.drop()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            raise NotImplementedError(scope["type"])
         body = b""
         while True:
             message = await receive()
