@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlsplit
 
-from ..config import Config, Http, ServerConfig
+from ..config import Http, ServerConfig
 from ..connections.oauth.accounts import FlowPage, LoginPages, OAuthAccounts, cookie_name
 from ..connections.oauth.authorization import FLOW_SECONDS
 from ..connections.oauth.tokens import TokenStore
@@ -12,9 +12,8 @@ from ..edge.request import NO_SNIFF, NO_STORE, Headers, Receive, Scope, Send
 from ..state.store import StateError
 from ..vault.base import VaultError
 from ..vault.vault import Vault
+from .login_paths import CALLBACK_PATH, CONNECT_PATH
 
-CONNECT_PATH = "/oauth/connect/"
-CALLBACK_PATH = "/oauth/callback"
 MAX_QUERY = 16 * 1024
 _STATUS = {"connected": 200, "confirm": 200, "denied": 200, "expired": 410, "failed": 502, "elsewhere": 403}
 
@@ -22,12 +21,16 @@ _STATUS = {"connected": 200, "confirm": 200, "denied": 200, "expired": 410, "fai
 class GatewayConnections:
     """`base_url` is where browsers reach the gateway; empty until it is served over HTTP."""
 
-    def __init__(self, config: Config, vault: Vault) -> None:
-        self.base_url = ""
+    def __init__(self, vault: Vault, base_url: Callable[[], str]) -> None:
+        self._base_url = base_url
         self.tokens = TokenStore(vault, vault.store)
         self._vault = vault
         self.open_accounts: dict[str, OAuthAccounts] = {}
         self.pages = LoginPages(vault.store, self.open_accounts.get)
+
+    @property
+    def base_url(self) -> str:
+        return self._base_url()
 
     def open(self, server: ServerConfig, on_connected: Callable[[], None]) -> OAuthAccounts:
         """The accounts at a server whose configuration has `auth`."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..artifacts.factory import open_store
 from ..artifacts.store import ArtifactStoreError, NewId, ResultLinks, new_id
@@ -24,8 +24,10 @@ from ..state.store import StateError, kind_of
 from ..telemetry.redaction import redact
 from ..telemetry.usage import UsageLedger
 from ..upstream.errors import MAX_REASON
-from ..vault.factory import open_vault
 from ..wire.seal import Sealer
+
+if TYPE_CHECKING:
+    from ..vault.vault import Vault
 
 logger = logging.getLogger("toolyard.app")
 
@@ -54,7 +56,8 @@ class GatewayStorage:
         self.state = open_state(config.state.url, folder)
         self.leases = Leases(self.state, config.state.session_ttl)
         self.profiles = ProfileStore(self.state, cipher_for(config.state.key, config.state.url, folder))
-        self.vault = open_vault(config, folder, self.state)
+        self._config = config
+        self._vault: Vault | None = None
         self.links = ResultLinks(sealer, config.store.public_url or config.gateway.public_url)
         self.store = open_store(config.store, folder, self.links, make_id)
         self.ledger = UsageLedger(folder, config_identity(config))
@@ -69,6 +72,15 @@ class GatewayStorage:
             name: HealthProbe(kind, ask, probe_timeout, probe_max_age) for name, (kind, ask) in asked.items()
         }
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def vault(self) -> "Vault":
+        """Opened when the first secret is needed."""
+        if self._vault is None:
+            from ..vault.factory import open_vault
+
+            self._vault = open_vault(self._config, self._folder, self.state)
+        return self._vault
 
     async def start(self) -> None:
         if self._folder is not None:
@@ -120,7 +132,8 @@ class GatewayStorage:
         await self._write_ledger()
         await self.store.close()
         await self.leases.close()
-        await self.vault.close()
+        if self._vault is not None:
+            await self._vault.close()
         await self.state.close()
 
 

@@ -47,14 +47,6 @@ class _AskedState(Struct, array_like=True):
     inner: str | None = None
 
 
-class _Account(Struct, eq=False):
-    """One principal's credential, and the upstream that is reached with it."""
-
-    auth: EndpointAuth
-    upstream: Upstream
-    used: float = 0.0
-
-
 class AccountUpstream(Upstream):
     """`open` makes the inner upstream of a principal; lists are read as `lister`."""
 
@@ -72,38 +64,39 @@ class AccountUpstream(Upstream):
         self._lister = lister
         self._sealer = sealer
         self._clock = clock
-        self._accounts: OrderedDict[tuple[str, str], _Account] = OrderedDict()
+        self._inner: OrderedDict[tuple[str, str], Upstream] = OrderedDict()
+        self._used: dict[tuple[str, str], float] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def _of(self, principal: Principal) -> _Account:
+    def _of(self, principal: Principal) -> Upstream:
         key = (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
-        found = self._accounts.get(key)
+        found = self._inner.get(key)
         if found is None:
-            while len(self._accounts) >= MAX_PRINCIPALS:
-                self._drop(next(iter(self._accounts)))
-            auth = self.accounts.authorizer(principal)
-            found = self._accounts[key] = _Account(auth, self._open(auth))
+            while len(self._inner) >= MAX_PRINCIPALS:
+                self._drop(next(iter(self._inner)))
+            found = self._inner[key] = self._open(self.accounts.authorizer(principal))
         else:
-            self._accounts.move_to_end(key)
-        found.used = time.monotonic()
+            self._inner.move_to_end(key)
+        self._used[key] = time.monotonic()
         return found
 
     def _drop(self, key: tuple[str, str]) -> None:
-        task = asyncio.create_task(_finish(self._accounts.pop(key).upstream))
+        self._used.pop(key, None)
+        task = asyncio.create_task(_finish(self._inner.pop(key)))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
     # Calls
 
     def prepare(self, forward: Forward) -> Awaitable[object] | None:
-        """What the call's credential has to wait for, such as a refresh; it raises what `send` would."""
-        return self._of(forward.call.caller.identity.principal).auth.prepare()
+        """What the caller's credential has to wait for, such as a refresh; it raises what `send` would."""
+        return self.accounts.authorizer(forward.call.caller.identity.principal).prepare()
 
     async def send(self, forward: Forward) -> Outcome:
         caller = forward.call.caller
         if caller is GATEWAY_CALLER:
-            return await self._of(self._lister()).upstream.send(forward)
-        inner = self._of(caller.identity.principal).upstream
+            return await self._of(self._lister()).send(forward)
+        inner = self._of(caller.identity.principal)
         if "requestState" in forward.params and caller.era == "modern":
             asked = self._asked(forward)
             if asked is not None:
@@ -200,26 +193,26 @@ class AccountUpstream(Upstream):
     # Upstream
 
     async def info(self) -> UpstreamInfo:
-        return await self._of(self._lister()).upstream.info()
+        return await self._of(self._lister()).info()
 
     async def reset(self) -> None:
-        for account in list(self._accounts.values()):
-            await account.upstream.reset()
+        for inner in list(self._inner.values()):
+            await inner.reset()
 
     async def idle(self) -> None:
-        for account in list(self._accounts.values()):
-            await account.upstream.idle()
+        for inner in list(self._inner.values()):
+            await inner.idle()
 
     def close_idle(self) -> None:
         now = time.monotonic()
-        for key, account in list(self._accounts.items()):
-            if now - account.used > IDLE_SECONDS:
+        for key, inner in list(self._inner.items()):
+            if now - self._used.get(key, now) > IDLE_SECONDS:
                 self._drop(key)
             else:
-                account.upstream.close_idle()
+                inner.close_idle()
 
     async def close(self) -> None:
-        for key in list(self._accounts):
+        for key in list(self._inner):
             self._drop(key)
         if self._closing:
             await asyncio.wait(list(self._closing))
@@ -242,14 +235,13 @@ class AccountUpstream(Upstream):
             await inner.roots_changed(call)
 
     def abandon(self, state: str) -> None:
-        for account in self._accounts.values():
-            account.upstream.abandon(state)
+        for inner in self._inner.values():
+            inner.abandon(state)
 
     def _known(self, call: Call) -> Upstream | None:
         principal = call.caller.identity.principal
         key = (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
-        found = self._accounts.get(key)
-        return None if found is None else found.upstream
+        return self._inner.get(key)
 
 
 async def _finish(inner: Upstream) -> None:
