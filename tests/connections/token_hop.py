@@ -19,23 +19,23 @@ class Hold:
     def __init__(self, when: Literal["before", "after"]) -> None:
         self.when = when
         self.is_dropped = False
-        self._port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._ports: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
         self._released = asyncio.Event()
 
     async def holder(self, pids: Iterable[int]) -> int:
         """Waits until a refresh is held; returns which of these processes has sent it."""
-        port = await self._port
-        found = [pid for pid in pids if _owns(pid, port)]
-        assert len(found) == 1, f"port {port} belongs to {found}"
+        ports = await self._ports
+        found = [pid for pid in pids if _owns(pid, ports)]
+        assert len(found) == 1, f"the connection {ports} belongs to {found}"
         return found[0]
 
     async def reached(self) -> None:
-        await self._port
+        await self._ports
 
     @property
     def is_over(self) -> bool:
         """It has held a request, or shall hold none any more."""
-        return self._port.done() or self.is_dropped
+        return self._ports.done() or self.is_dropped
 
     def release(self) -> None:
         self._released.set()
@@ -45,8 +45,9 @@ class Hold:
         self.is_dropped = True
         self._released.set()
 
-    async def wait(self, port: int) -> None:
-        self._port.set_result(port)
+    async def wait(self, ports: tuple[int, int]) -> None:
+        """`ports` are those of the connection, the sender's first."""
+        self._ports.set_result(ports)
         await self._released.wait()
 
 
@@ -80,11 +81,12 @@ class TokenHop:
             body += message.get("body", b"")
             if not message.get("more_body"):
                 break
+        ports = (scope["client"][1], scope["server"][1])
         token = parse_qs(body.decode()).get("refresh_token", [""])[0]
         found = self._holds.get(token)
         hold = None if found is None or found.is_over else found
         if hold is not None and hold.when == "before":
-            await hold.wait(scope["client"][1])
+            await hold.wait(ports)
             if hold.is_dropped:
                 await _respond(send, 503, b"{}")
                 return
@@ -96,7 +98,7 @@ class TokenHop:
         async with self._http.post(self._target, data=body, headers=headers) as reply:
             answer = await reply.read()
         if hold is not None and hold.when == "after":
-            await hold.wait(scope["client"][1])
+            await hold.wait(ports)
         await _respond(send, reply.status, answer)
 
     async def close(self) -> None:
@@ -121,12 +123,13 @@ async def _respond(send: Any, status: int, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _owns(pid: int, port: int) -> bool:
-    """Whether a socket of the process is bound to this local port."""
+def _owns(pid: int, ports: tuple[int, int]) -> bool:
+    """Whether the process has a connection between these local and remote ports."""
     inodes: set[str] = set()
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
-        if int(fields[1].rpartition(":")[2], 16) == port:
+        local, remote = (int(field.rpartition(":")[2], 16) for field in fields[1:3])
+        if (local, remote) == ports:
             inodes.add(f"socket:[{fields[9]}]")
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):

@@ -65,16 +65,21 @@ class AccountUpstream(Upstream):
         self._sealer = sealer
         self._clock = clock
         self._inner: OrderedDict[tuple[str, str], Upstream] = OrderedDict()
+        self._auths: dict[tuple[str, str], EndpointAuth] = {}
         self._used: dict[tuple[str, str], float] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
+    def _key(self, principal: Principal) -> tuple[str, str]:
+        return (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
+
     def _of(self, principal: Principal) -> Upstream:
-        key = (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
+        key = self._key(principal)
         found = self._inner.get(key)
         if found is None:
             while len(self._inner) >= MAX_PRINCIPALS:
                 self._drop(next(iter(self._inner)))
-            found = self._inner[key] = self._open(self.accounts.authorizer(principal))
+            auth = self._auths[key] = self.accounts.authorizer(principal)
+            found = self._inner[key] = self._open(auth)
         else:
             self._inner.move_to_end(key)
         self._used[key] = time.monotonic()
@@ -82,6 +87,7 @@ class AccountUpstream(Upstream):
 
     def _drop(self, key: tuple[str, str]) -> None:
         self._used.pop(key, None)
+        self._auths.pop(key, None)
         task = asyncio.create_task(_finish(self._inner.pop(key)))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -90,7 +96,9 @@ class AccountUpstream(Upstream):
 
     def prepare(self, forward: Forward) -> Awaitable[object] | None:
         """What the caller's credential has to wait for, such as a refresh; it raises what `send` would."""
-        return self.accounts.authorizer(forward.call.caller.identity.principal).prepare()
+        principal = forward.call.caller.identity.principal
+        known = self._auths.get(self._key(principal))
+        return (known or self.accounts.authorizer(principal)).prepare()
 
     async def send(self, forward: Forward) -> Outcome:
         caller = forward.call.caller
@@ -239,9 +247,7 @@ class AccountUpstream(Upstream):
             inner.abandon(state)
 
     def _known(self, call: Call) -> Upstream | None:
-        principal = call.caller.identity.principal
-        key = (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
-        return self._inner.get(key)
+        return self._inner.get(self._key(call.caller.identity.principal))
 
 
 async def _finish(inner: Upstream) -> None:
