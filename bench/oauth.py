@@ -1,10 +1,10 @@
 """What a login at a server costs a call: `python -m bench.oauth`, in CPU time of the gateway.
 
-One gateway has the same upstream several times: without `auth`, and with each kind. They are called in turns, in
-many short rounds, so that the drift of the machine affects all alike; what counts is the median of the ratios of
-neighbouring rounds. Callers have API keys. Tokens are put into the vault before: how one gets them is not
-measured. The second table has the time that calls take while another caller's token is refreshed over and over,
-beside the same without refreshes.
+One gateway has the same upstream several times: without `auth`, and with each kind. They are called in many
+short rounds, each beside calls without, so that the drift of the machine affects both alike; what counts is
+the median of the ratios. Calls without beside themselves show how exact that is. Callers have API keys.
+Tokens are put into the vault before: how one gets them is not measured. The second table has the time that
+calls take while another caller's token is refreshed over and over, beside the same without refreshes.
 """
 
 from __future__ import annotations
@@ -149,31 +149,40 @@ def ways(process: Process, callers: Callers) -> Iterator[Way]:
             yield Way(auth, count, [Client(target, "modern") for target in targets])
 
 
-def costs(process: Process, measured: Sequence[Way], calls: int, rounds: int) -> list[list[float]]:
-    """CPU seconds for a call of each way, one figure a round."""
-    found: list[list[float]] = [[] for _ in measured]
+Pairs = list[tuple[float, float]]
+"""CPU seconds for a call, of a way and of the same without `auth` right beside it, for each round."""
+
+
+def costs(process: Process, measured: Sequence[Way], calls: int, rounds: int) -> list[Pairs]:
+    found: list[Pairs] = [[] for _ in measured]
+    bases = {way.callers: way for way in measured if way.auth == WITHOUT}
     for way in measured:
         pump(way.clients, range(max(WARMUP_CALLS, 4 * len(way.clients))))
+
+    def cost(way: Way, numbers: range) -> float:
+        before = cpu_seconds(process.pid)
+        pump(way.clients, numbers)
+        return (cpu_seconds(process.pid) - before) / calls
+
     for turn in range(rounds):
         progress(f"calls, round {turn + 1} of {rounds}")
         numbers = range(FIRST + turn * calls, FIRST + (turn + 1) * calls)
-        order = range(len(measured))
-        for at in reversed(order) if turn % 2 else order:
-            before = cpu_seconds(process.pid)
-            pump(measured[at].clients, numbers)
-            found[at].append((cpu_seconds(process.pid) - before) / calls)
+        for way, into in zip(measured, found, strict=True):
+            base = bases[way.callers]
+            first, second = (way, base) if turn % 2 else (base, way)
+            taken = cost(first, numbers), cost(second, numbers)
+            into.append(taken if turn % 2 else (taken[1], taken[0]))
     return found
 
 
-def cost_table(measured: Sequence[Way], found: Sequence[Sequence[float]]) -> bool:
+def cost_table(measured: Sequence[Way], found: Sequence[Pairs]) -> bool:
     print(f"{'auth':20}{'callers':>8}{'CPU, ms':>9}{'more, µs':>10}{'ratio':>8}")
     met = True
-    bases = {way.callers: each for way, each in zip(measured, found, strict=True) if way.auth == WITHOUT}
-    for way, each in zip(measured, found, strict=True):
-        pairs = list(zip(each, bases[way.callers], strict=True))
-        ratio = median(a / b for a, b in pairs)
-        more = median(a - b for a, b in pairs) * 1e6
-        print(f"{way.auth:20}{way.callers:8}{median(each) * 1e3:9.3f}{more:10.1f}{ratio:8.3f}")
+    for way, pairs in zip(measured, found, strict=True):
+        ratio = median(own / base for own, base in pairs)
+        more = median(own - base for own, base in pairs) * 1e6
+        own = median(each for each, _ in pairs) * 1e3
+        print(f"{way.auth:20}{way.callers:8}{own:9.3f}{more:10.1f}{ratio:8.3f}")
         met = met and (way.auth != OAUTH or ratio <= AIM)
     return met
 
@@ -183,7 +192,7 @@ def cost_table(measured: Sequence[Way], found: Sequence[Sequence[float]]) -> boo
 
 @contextmanager
 def calling(process: Process, headers: dict[str, str]) -> Generator[subprocess.Popen[bytes], None, None]:
-    """Another process that calls the server all the time, at an even pace; it is stopped until it is wanted."""
+    """Another process that calls the server at an even pace; it is stopped until it is wanted."""
     command = [sys.executable, "-m", "bench.oauth", "--caller", str(process.port), json.dumps(headers)]
     caller = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     try:
@@ -208,16 +217,14 @@ def call_for_ever(port: int, headers: dict[str, str]) -> None:
 
 
 class Late(Struct):
-    """Of one round: seconds of a call, and CPU of the gateway for each of ours, that of the other included."""
+    """Of one round: seconds of a call, and CPU of the gateway for each, the other caller's included."""
 
     p50: float
     p99: float
     cpu: float
 
 
-def beside(
-    process: Process, callers: Callers, calls: int, rounds: int
-) -> tuple[dict[str, list[Late]], dict[str, int]]:
+def beside(process: Process, callers: Callers, calls: int, rounds: int) -> dict[str, list[Late]]:
     """Calls of one caller while another one calls, whose token is refreshed or not."""
     found: dict[str, list[Late]] = {HASTY: [], STEADY: []}
     target = Target(process.port, tool="mcp__personal__echo", headers=callers.many[0])
@@ -238,7 +245,7 @@ def beside(
                 cpu = (cpu_seconds(process.pid) - before) / calls
                 others[kind].send_signal(signal.SIGSTOP)
                 found[kind].append(Late(seen[len(seen) // 2], seen[len(seen) * 99 // 100], cpu))
-    return found, {}
+    return found
 
 
 def beside_table(found: dict[str, list[Late]], refreshes: float) -> bool:
@@ -296,8 +303,8 @@ def granted(issuer: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.oauth", description=__doc__.split("\n")[0])
-    parser.add_argument("--calls", type=int, default=1000, help="a round (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=20, help="rounds (default: %(default)s)")
+    parser.add_argument("--calls", type=int, default=400, help="a round (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=60, help="rounds (default: %(default)s)")
     parser.add_argument("--issuer", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--caller", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -322,7 +329,7 @@ def main() -> int:
             for client in way.clients:
                 client.close()
         before, began = granted(issuer), time.monotonic()
-        late, _ = beside(process, callers, options.calls, options.rounds)
+        late = beside(process, callers, options.calls, options.rounds)
         refreshes = (granted(issuer) - before) / (time.monotonic() - began) * 2  # half of the time
         end_progress()
         met = cost_table(measured, found)

@@ -1,4 +1,4 @@
-"""Where the pages are on which callers log in to servers. Apart from those, whose parts are not always imported."""
+"""Where callers log in to servers. Apart from the pages, which are imported when a server needs them."""
 
 CONNECT_PATH = "/oauth/connect/"
 CALLBACK_PATH = "/oauth/callback"

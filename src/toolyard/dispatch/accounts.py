@@ -60,6 +60,7 @@ class AccountUpstream(Upstream):
     ) -> None:
         self.accounts = accounts
         self._server = accounts.server
+        self._is_personal = accounts.is_personal
         self._open = open
         self._lister = lister
         self._sealer = sealer
@@ -70,7 +71,7 @@ class AccountUpstream(Upstream):
         self._closing: set[asyncio.Task[None]] = set()
 
     def _key(self, principal: Principal) -> tuple[str, str]:
-        return (principal.tenant, principal.owner) if self.accounts.is_personal else ("", "")
+        return (principal.tenant, principal.owner) if self._is_personal else ("", "")
 
     def _of(self, principal: Principal) -> Upstream:
         key = self._key(principal)
