@@ -2,7 +2,8 @@
 
 One gateway has the same upstream several times: without `auth`, and with each kind. They are called in many
 short rounds, each beside calls without, so that the drift of the machine affects both alike; what counts is
-the median of the ratios. Calls without beside themselves show how exact that is. Callers have API keys.
+the median of the ratios. Calls without beside themselves show how exact that is, and a token in `headers`
+what one more header costs. Callers have API keys.
 Tokens are put into the vault before: how one gets them is not measured. The second table has the time that
 calls take while another caller's token is refreshed over and over, beside the same without refreshes.
 """
@@ -44,8 +45,8 @@ from toolyard.wire.seal import Sealer
 AIM = 1.05
 LOAD = 16
 CALLERS = 100
-WITHOUT, OAUTH, MACHINE, PROVED = "none", "oauth", "client_credentials", "oauth, DPoP"
-SERVERS = {WITHOUT: "plain", OAUTH: "personal", MACHINE: "machine", PROVED: "proved"}
+WITHOUT, HEADER, OAUTH, MACHINE, PROVED = "none", "in `headers`", "oauth", "client_credentials", "oauth, DPoP"
+SERVERS = {WITHOUT: "plain", HEADER: "header", OAUTH: "personal", MACHINE: "machine", PROVED: "proved"}
 HASTY, STEADY = "hasty", "steady"
 """Two callers beside those that are measured: the token of the first is refreshed all the time."""
 HASTY_LIFE = 0.1
@@ -68,6 +69,9 @@ key = "{KEY}"
 keys = true
 [servers.plain]
 url = "{address}"
+[servers.header]
+url = "{address}"
+headers = {{ Authorization = "Bearer {TOKEN}" }}
 [servers.personal]
 url = "{address}"
 auth = "oauth"
@@ -140,7 +144,7 @@ class Way(Struct, frozen=True):
 
 
 def ways(process: Process, callers: Callers) -> Iterator[Way]:
-    for count, kinds in ((1, tuple(SERVERS)), (CALLERS, (WITHOUT, OAUTH))):
+    for count, kinds in ((1, tuple(SERVERS)), (CALLERS, (WITHOUT, HEADER, OAUTH))):
         for auth in kinds:
             tool = f"mcp__{SERVERS[auth]}__echo"
             headers = callers.many[:count] if count > 1 else [callers.many[0]] * LOAD
