@@ -14,7 +14,7 @@ server = ServerConfig(name="a", where=Http(url="http://127.0.0.1:9/mcp"), auth={
 gateway = Gateway(Config(servers=(server,)), b"0123456789abcdef")
 asgi(gateway)
 {then}
-parts = ("toolyard.connections", "toolyard.vault", "toolyard.authserver", "cryptography", "joserfc")
+parts = ("toolyard.connections.oauth", "toolyard.authserver", "cryptography", "joserfc")
 print(*sorted(name for name in sys.modules if name.startswith(parts)))
 """
 
@@ -26,6 +26,6 @@ def imported(auth: str, then: str = "") -> str:
     ).stdout.strip()
 
 
-def test_a_gateway_whose_servers_want_no_login_imports_neither_logins_nor_the_vault():
+def test_a_gateway_whose_servers_want_no_login_imports_neither_oauth_nor_cryptography():
     assert imported("None") == ""
-    assert "toolyard.vault.vault" in imported("OAuthAuth()", "gateway.connections")
+    assert "toolyard.connections.oauth.accounts" in imported("OAuthAuth()", "gateway.connections")

@@ -390,6 +390,9 @@ async def test_a_document_at_a_private_address_is_not_fetched(address: str):
         "https://a.example:99999/c",
         "https://[x/c",
         "https://a.example/c\r\nHost: b",
+        "https://a.example/c?x=1 HTTP/1.0",
+        "https://a.example/c?x=1\r\nHost: b",
+        "https://a.example/c?x=\x00",
         "https://a.example/" + "c" * 600,
     ],
 )

@@ -1,14 +1,20 @@
 """The pages, clicked in Chromium: wide and narrow, in both languages, from a client and back to it."""
 
-import asyncio
 import os
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.async_api import Page, async_playwright
 
-from tests.authserver.yard import NAME, PASSWORD, HandMadeClient, LoginYard, login_yard, registered
+from tests.authserver.yard import (
+    NAME,
+    PASSWORD,
+    HandMadeClient,
+    ListeningProgram,
+    LoginYard,
+    login_yard,
+    registered,
+)
 from tests.programs import needs
 from toolyard.authserver.pages import language_of
 from toolyard.chromium import find_on_path
@@ -34,18 +40,8 @@ async def picture(page: Page, name: str) -> None:
 
 @needs("chromium")
 async def test_a_person_logs_in_with_a_browser(tmp_path: Path):
-    got: asyncio.Queue[str] = asyncio.Queue()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        got.put_nowait(head.split(" ")[1])
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nback")
-        writer.close()
-
-    program = await asyncio.start_server(answer, "127.0.0.1", 0)
-    port = program.sockets[0].getsockname()[1]
     id = "https://claude.ai/oauth/claude-code-client-metadata"
-    async with login_yard(tmp_path) as yard, program, async_playwright() as playwright:
+    async with login_yard(tmp_path) as yard, ListeningProgram() as program, async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=find_on_path(), args=["--no-sandbox"])
         for shape, size in SHAPES.items():
             for language, (sign_in, wrong, allow, where) in WORDS.items():
@@ -53,7 +49,7 @@ async def test_a_person_logs_in_with_a_browser(tmp_path: Path):
                 page = await context.new_page()
                 said: list[str] = []
                 page.on("console", lambda message, said=said: said.append(message.text))
-                client = HandMadeClient(yard, {"client_id": id}, f"http://127.0.0.1:{port}/callback")
+                client = HandMadeClient(yard, {"client_id": id}, program.redirect)
                 await page.goto(client.url())
                 assert await page.text_content("h1") == sign_in
                 await picture(page, f"sign-in-{shape}-{language}")
@@ -70,12 +66,8 @@ async def test_a_person_logs_in_with_a_browser(tmp_path: Path):
                 assert where in (await page.text_content("dd.where") or "")
                 await picture(page, f"consent-{shape}-{language}")
                 await page.click("button[value=allow]")
-                await page.wait_for_url(f"http://127.0.0.1:{port}/callback**")
-                path = await got.get()
-                while not path.startswith("/callback"):  # its icon
-                    path = await got.get()
-                code = parse_qs(urlsplit(path).query)["code"][0]
-                assert (await client.redeem(code))[0] == 200
+                await page.wait_for_url(f"{program.redirect}**")
+                assert (await client.redeem(await program.code()))[0] == 200
                 await page.goto(client.url(redirect_uri="https://evil.example/"))
                 await picture(page, f"problem-{shape}-{language}")
                 assert not [text for text in said if "Content Security Policy" in text], said

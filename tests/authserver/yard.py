@@ -1,5 +1,6 @@
 """A gateway with its own authorization server, a person with a browser, and a client by hand."""
 
+import asyncio
 import base64
 import hashlib
 import html
@@ -36,7 +37,10 @@ def quick_hasher() -> PasswordHasher:
 class LoginYard:
     """What a test needs of a running gateway with `[auth.server]`."""
 
-    def __init__(self, gateway: Gateway, client: Client, state: State, users: LocalUsers) -> None:
+    def __init__(
+        self, gateway: Gateway, client: Client, state: State, users: LocalUsers, host: str = "127.0.0.1"
+    ) -> None:
+        self.host = host
         self.gateway = gateway
         self.client = client
         self.state = state
@@ -44,11 +48,11 @@ class LoginYard:
 
     @property
     def base(self) -> str:
-        return f"http://127.0.0.1:{self.client.port}"
+        return f"http://{self.host}:{self.client.port}"
 
     @property
     def resource(self) -> str:
-        return self.client.url
+        return f"{self.base}/mcp"
 
     @property
     def server(self) -> Any:
@@ -57,6 +61,7 @@ class LoginYard:
 
     async def call(self, token: str, path: str = "/mcp") -> Answer:
         sent, message = modern("tools/list", {})
+        sent = {**sent, "Host": f"{self.host}:{self.client.port}"}
         return await self.client.post({**sent, "Authorization": f"Bearer {token}"}, message, path)
 
 
@@ -68,8 +73,9 @@ def config_of(folder: Path, server: LoginServerConfig | None = None, **tables: A
 
 @asynccontextmanager
 async def login_yard(
-    folder: Path, server: LoginServerConfig | None = None, **tables: Any
+    folder: Path, server: LoginServerConfig | None = None, *, host: str = "127.0.0.1", **tables: Any
 ) -> AsyncIterator[LoginYard]:
+    """`host` is the name by which clients and browsers know it: passkeys need `localhost`."""
     config = config_of(folder, server, **tables)
     state, _ = lasting_state(config.state.url, folder, None, "logins")
     users = LocalUsers(state, "yard", quick_hasher)
@@ -78,7 +84,7 @@ async def login_yard(
     gateway = Gateway(config, KEY)
     async with serving(asgi(gateway)) as client:
         try:
-            yield LoginYard(gateway, client, state, users)
+            yield LoginYard(gateway, client, state, users, host)
         finally:
             await state.close()
 
@@ -109,6 +115,9 @@ class Browser:
 
     async def submit(self, page: "Page", **values: str) -> "Page":
         return await self._open("POST", page.action, {**page.hidden, **values})
+
+    async def post(self, url: str, form: dict[str, str]) -> "Page":
+        return await self._open("POST", url, form)
 
     async def _open(self, method: str, url: str, form: dict[str, str] | None) -> "Page":
         for _ in range(10):
@@ -159,6 +168,41 @@ class Page:
         query = parse_qs(urlsplit(self.location).query, keep_blank_values=True)
         assert all(len(values) == 1 for values in query.values())
         return {name: values[0] for name, values in query.items()}
+
+
+class ListeningProgram:
+    """A program on this machine to which browsers are sent with a code. It answers with one page."""
+
+    def __init__(self, page: str = "back") -> None:
+        self.port = 0
+        self.page = page
+        self._got: asyncio.Queue[str] = asyncio.Queue()
+
+    @property
+    def redirect(self) -> str:
+        return f"http://127.0.0.1:{self.port}/callback"
+
+    async def __aenter__(self) -> "ListeningProgram":
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        self._got.put_nowait(head.split(" ")[1])
+        body = self.page.encode()
+        head = f"Content-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close"
+        writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body)
+        writer.close()
+
+    async def code(self) -> str:
+        path = await self._got.get()
+        while not path.startswith("/callback"):  # its icon
+            path = await self._got.get()
+        return parse_qs(urlsplit(path).query)["code"][0]
 
 
 class HandMadeClient:

@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import hashlib
+import json
 import re
 import shutil
 import socket
@@ -9,7 +11,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import parse_qs, urljoin, urlsplit
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 import aiohttp
 import pytest
@@ -18,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "build/oidc/node_modules/oidc-provider"
 PROGRAM = Path(__file__).with_name("oidc_provider.mjs")
 PATIENCE = 60.0
+REDIRECT = "http://127.0.0.1:3030/callback"
 CLIENT, SECRET = "yard", "yard-secret-of-the-tests"
 BASIC = {"Authorization": f"Basic {base64.b64encode(f'{CLIENT}:{SECRET}'.encode()).decode()}"}
 
@@ -41,13 +45,61 @@ class OidcProvider:
 
     async def refreshes(self) -> int:
         """How many refresh tokens were exchanged."""
+        return await self._ask("count")
+
+    async def allow_exchange(self, **policy: Any) -> None:
+        """What may be exchanged, and what is answered; see `oidc_exchange.mjs`."""
+        await self.tell(f"exchange {json.dumps(policy)}")
+
+    async def exchanges(self) -> list[dict[str, Any]]:
+        """What was asked for in exchange since the last time: grant, client, and more."""
+        return await self._ask("exchanged")
+
+    async def _ask(self, word: str) -> Any:
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(b"count\n")
-        while not (line := (await self._process.stdout.readline()).strip()).isdigit():
+        self._process.stdin.write(f"{word}\n".encode())
+        while (line := (await self._process.stdout.readline()).strip())[:1] not in b"[0123456789":
             assert line, "oidc-provider has ended"
         await self.wait_for(b"done")
-        return int(line)
+        return json.loads(line)
+
+    async def register(self, **metadata: Any) -> dict[str, Any]:
+        """A client of these metadata."""
+        async with aiohttp.ClientSession() as http, http.post(f"{self.url}/reg", json=metadata) as answer:
+            found = await answer.json()
+            assert answer.status == 201, found
+            return found
+
+    async def user_token(self, name: str, resource: str, scope: str = "mcp") -> str:
+        """The access token of a person who signs in for this resource."""
+        client = await self.register(
+            redirect_uris=[REDIRECT], token_endpoint_auth_method="none", application_type="native"
+        )
+        verifier = "a-verifier-of-the-tests-that-is-long-enough-for-PKCE"
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=")
+        asked = {
+            "response_type": "code",
+            "client_id": client["client_id"],
+            "redirect_uri": REDIRECT,
+            "scope": scope,
+            "resource": resource,
+            "code_challenge": challenge.decode(),
+            "code_challenge_method": "S256",
+        }
+        answer = await sign_in(f"{self.url}/auth?{urlencode(asked)}", name, REDIRECT)
+        form = {
+            "grant_type": "authorization_code",
+            "client_id": client["client_id"],
+            "code": answer["code"],
+            "redirect_uri": REDIRECT,
+            "code_verifier": verifier,
+            "resource": resource,
+        }
+        async with aiohttp.ClientSession() as http, http.post(f"{self.url}/token", data=form) as reply:
+            found = await reply.json()
+            assert reply.status == 200, found
+            return found["access_token"]
 
     async def service_token(self, resource: str, scope: str = "mcp") -> str:
         """A token of the client itself, for this resource."""

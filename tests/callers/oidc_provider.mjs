@@ -1,14 +1,16 @@
 // The certified `oidc-provider` as an issuer: `node oidc_provider.mjs PACKAGE PORT`. Says "ready" when it
 // listens. Lines on stdin change it while it runs: "rotate" (a new key signs, the old ones stay published),
 // "withdraw" (only the newest key is published), "opaque" and "jwt" (the form of new access tokens), "ttl N" (the
-// seconds that new access tokens live), "count" (prints how many refreshes).
+// seconds that new access tokens live), "count" (prints how many refreshes), "exchange JSON" (what may be exchanged,
+// see `oidc_exchange.mjs`), "exchanged" (prints what was asked to be, as JSON).
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
+import { addExchange } from './oidc_exchange.mjs';
 
 const [, , home, port] = process.argv;
-const { default: Provider } = await import(pathToFileURL(`${home}/lib/index.js`));
+const { default: Provider, errors } = await import(pathToFileURL(`${home}/lib/index.js`));
 const { createMemoryAdapter } = await import(pathToFileURL(`${home}/lib/adapters/memory_adapter.js`));
 const adapter = createMemoryAdapter(0);
 const issuer = `http://127.0.0.1:${port}`;
@@ -17,6 +19,16 @@ let format = 'jwt';
 let ttl = 3600;
 let refreshes = 0;
 let answer;
+const policy = {};
+const events = [];
+const used = new Set();
+const serverInfo = (ctx, resource) => ({
+  audience: resource,
+  scope: 'mcp mcp:write',
+  accessTokenFormat: format,
+  accessTokenTTL: ttl,
+  jwt: { sign: { alg: 'ES256' } },
+});
 
 function addKey() {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -51,17 +63,12 @@ function start() {
       resourceIndicators: {
         enabled: true,
         useGrantedResource: () => true,
-        getResourceServerInfo: (ctx, resource) => ({
-          audience: resource,
-          scope: 'mcp mcp:write',
-          accessTokenFormat: format,
-          accessTokenTTL: ttl,
-          jwt: { sign: { alg: 'ES256' } },
-        }),
+        getResourceServerInfo: serverInfo,
       },
     },
   });
   provider.on('grant.success', (ctx) => { refreshes += ctx.oidc.params.grant_type === 'refresh_token'; });
+  addExchange(provider, { issuer, signing: () => keys, policy, events, used, errors, serverInfo });
   answer = provider.callback();
 }
 
@@ -75,6 +82,8 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   if (line === 'opaque' || line === 'jwt') format = line;
   else if (line.startsWith('ttl ')) ttl = Number(line.slice(4));
   else if (line === 'count') console.log(String(refreshes));
+  else if (line === 'exchanged') console.log(JSON.stringify(events.splice(0)));
+  else if (line.startsWith('exchange ')) Object.assign(policy, JSON.parse(line.slice(9)));
   else start();
   console.log('done');
 }).on('close', () => process.exit(0));

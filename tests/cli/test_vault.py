@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +87,73 @@ def test_a_printed_key_can_be_used_as_it_is(toolyard: Toolyard):
     status = toolyard("vault", "status", TOOLYARD_VAULT_KEY=other)
     assert status.status == 1
     assert "not known here" in status.err
+
+
+KEYED = '[servers.shop]\nurl = "http://127.0.0.1:1/mcp"\nauth = "api_key"\n'
+
+
+def lose(key: Path) -> None:
+    key.unlink()
+
+
+def show(key: Path) -> None:
+    key.chmod(0o644)
+
+
+def replace_it(key: Path) -> None:
+    key.write_text("QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=\n")
+
+
+def damage(key: Path) -> None:
+    key.write_text("not a key\n")
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lose, "there is no file"),
+        (show, "chmod 600"),
+        (replace_it, "which is not known here"),
+        (damage, "is not a key"),
+    ],
+)
+def test_a_gateway_whose_vault_cannot_be_opened_does_not_start(
+    toolyard: Toolyard, harm: Callable[[Path], None], said: str
+):
+    toolyard.write("toolyard.toml", KEYED)
+    toolyard("secret", "set", "shop", stdin=VALUE)
+    [key] = toolyard.state.rglob("vault.key")
+    harm(key)
+    for command in (("serve", "--port", "0"), ("stdio",)):
+        refused = toolyard(*command)
+        assert (refused.status, said in refused.err, "hint:" in refused.err) == (2, True, True), refused.err
+    checked = toolyard("check")
+    assert (checked.status, said in checked.out) == (1, True), checked.out
+
+
+def test_a_shared_store_without_a_key_is_refused_by_what_needs_the_vault_and_by_nothing_else(
+    toolyard: Toolyard,
+):
+    shared = '[state]\nurl = "redis://127.0.0.1:1/0"\n'
+    toolyard.write("toolyard.toml", KEYED + shared)
+    refused = toolyard("serve", "--port", "0")
+    assert (refused.status, "TOOLYARD_VAULT_KEY" in refused.err) == (2, True), refused.err
+    examined = toolyard("doctor")
+    assert "the vault is in a store that others share" in examined.out
+    toolyard.write("toolyard.toml", KEYED.replace('auth = "api_key"\n', "") + shared)
+    with toolyard.serving():
+        pass
+
+
+def test_without_the_extra_the_command_that_installs_it_is_named(toolyard: Toolyard):
+    toolyard.write("toolyard.toml", KEYED)
+    toolyard.write("sitecustomize.py", "import sys\nsys.modules['cryptography'] = None\n")
+    refused = toolyard("serve", "--port", "0", PYTHONPATH=str(toolyard.folder))
+    assert (refused.status, "toolyard[vault]" in refused.err) == (2, True), refused.err
+
+
+def test_a_gateway_that_keeps_no_secrets_does_not_import_cryptography(toolyard: Toolyard):
+    toolyard.write("toolyard.toml", '[servers.shop]\nurl = "http://127.0.0.1:1/mcp"\n')
+    toolyard.write("sitecustomize.py", "import sys\nsys.modules['cryptography'] = None\n")
+    with toolyard.serving(PYTHONPATH=str(toolyard.folder)):
+        assert not list(toolyard.state.rglob("vault.key"))

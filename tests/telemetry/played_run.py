@@ -67,6 +67,7 @@ env = {{ TOOLYARD_TRACES = "local", XDG_STATE_HOME = "{toolyard.state}" }}
         )
         with toolyard.serving("--config", "toolyard.toml", **environment) as gateway:
             yield gateway
+        shop.stop(signal.SIGINT)  # it writes its last spans; killed, it might not
 
 
 async def play(

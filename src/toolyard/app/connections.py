@@ -1,86 +1,154 @@
 """Callers' connections to servers that want a login: their accounts, and the login pages."""
 
+import logging
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlsplit
 
-from ..config import Http, ServerConfig
-from ..connections.oauth.accounts import FlowPage, LoginPages, OAuthAccounts, cookie_name
-from ..connections.oauth.authorization import FLOW_SECONDS
+from ..config import Http, InProcess, ServerConfig
+from ..config.server_auth import KeyAuth
+from ..connections.flows import FLOW_SECONDS, FlowPage, cookie_name
+from ..connections.keys import KeyAccounts, KeyPages
+from ..connections.oauth.accounts import LoginPages, OAuthAccounts
 from ..connections.oauth.tokens import TokenStore
 from ..connections.pages import language_of, page, policy
-from ..edge.request import NO_SNIFF, NO_STORE, Headers, Receive, Scope, Send
-from ..state.store import StateError
-from ..vault.base import VaultError
+from ..edge.request import (
+    NO_SNIFF,
+    NO_STORE,
+    BodyTooLargeError,
+    ClientDisconnectedError,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    read_body,
+)
+from ..state.store import State, StateError
+from ..upstream.accounts import Accounts
+from ..upstream.http.client import HttpClient
+from ..vault.base import SecretStore, VaultError
 from ..vault.vault import Vault
-from .login_paths import CALLBACK_PATH, CONNECT_PATH
+from .key_trial import key_trial
+from .login_paths import CALLBACK_PATH, CONNECT_PATH, KEY_PATH
+
+logger = logging.getLogger("toolyard.app")
 
 MAX_QUERY = 16 * 1024
-_STATUS = {"connected": 200, "confirm": 200, "denied": 200, "expired": 410, "failed": 502, "elsewhere": 403}
+MAX_FORM = 32 * 1024
+"""Bytes of a form: a key of the longest kind, each character of it escaped."""
+_STATUS = {
+    "connected": 200,
+    "confirm": 200,
+    "key": 200,
+    "denied": 200,
+    "expired": 410,
+    "failed": 502,
+    "elsewhere": 403,
+}
 
 
 class GatewayConnections:
     """`base_url` is where browsers reach the gateway; empty until it is served over HTTP."""
 
-    def __init__(self, vault: Vault, base_url: Callable[[], str]) -> None:
+    def __init__(self, vault: Vault, http: HttpClient, base_url: Callable[[], str] = str) -> None:
         self._base_url = base_url
         self.tokens = TokenStore(vault, vault.store)
         self._vault = vault
-        self.open_accounts: dict[str, OAuthAccounts] = {}
-        self.pages = LoginPages(vault.store, self.open_accounts.get)
+        self._http = http
+        self.open_accounts: dict[str, Accounts] = {}
+        self.logins = LoginPages(vault.store, self._oauth)
+        self.keys = KeyPages(vault.store, self._keyed)
 
     @property
     def base_url(self) -> str:
         return self._base_url()
 
-    def open(self, server: ServerConfig, on_connected: Callable[[], None]) -> OAuthAccounts:
+    def open(self, server: ServerConfig, on_connected: Callable[[], None]) -> Accounts:
         """The accounts at a server whose configuration has `auth`."""
         assert server.auth is not None
-        assert isinstance(server.where, Http), "the configuration was checked"
-        accounts = OAuthAccounts(
-            server.name,
-            server.where.url,
-            server.auth,
-            self.tokens,
-            self._vault.store,
-            lambda: self.base_url,
-            on_connected,
-        )
+        accounts: Accounts
+        if isinstance(server.auth, KeyAuth):
+            accounts = key_accounts(
+                server,
+                server.auth,
+                self._vault,
+                self._vault.store,
+                self._http,
+                lambda: self.base_url,
+                on_connected,
+            )
+        else:
+            assert isinstance(server.where, Http), "the configuration was checked"
+            accounts = OAuthAccounts(
+                server.name,
+                server.where.url,
+                server.auth,
+                self.tokens,
+                self._vault.store,
+                lambda: self.base_url,
+                on_connected,
+            )
         self.open_accounts[server.name] = accounts
         return accounts
 
+    def forget(self, server: str) -> None:
+        """The server is not in the configuration any more, or is about to be opened anew."""
+        self.open_accounts.pop(server, None)
+
+    def _oauth(self, server: str) -> OAuthAccounts | None:
+        found = self.open_accounts.get(server)
+        return found if isinstance(found, OAuthAccounts) else None
+
+    def _keyed(self, server: str) -> KeyAccounts | None:
+        found = self.open_accounts.get(server)
+        return found if isinstance(found, KeyAccounts) else None
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers the paths that begin with `/oauth/connect/` and `/oauth/callback`."""
+        """Answers `/oauth/callback` and the paths below `/oauth/connect/` and `/connections/key/`."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         language = language_of(headers.get("accept-language", ""))
         try:
-            shown = await self._answer(scope, headers)
-        except (StateError, VaultError):
+            shown = await self._answer(scope, headers, receive)
+        except (StateError, VaultError) as error:
+            logger.warning("a page of a connection cannot be shown: %s", error)
             shown = FlowPage("failed")
+        except BodyTooLargeError:
+            await _respond(send, 413, [(b"connection", b"close")], b"")
+            return
+        except ClientDisconnectedError:
+            return
         if shown is None:
             await _respond(send, 404, [], b"")
         elif shown.location:
-            id = _id_of(scope)
-            await _respond(send, 303, [_location(shown.location), self._cookie(id, shown.cookie)], b"")
+            await _respond(send, 303, [_location(shown.location), self._cookie(scope, shown.cookie)], b"")
         else:
-            body = page(shown.kind, language, shown.server, shown.details)
-            await _respond(send, _STATUS[shown.kind], [], body, shown.form_targets)
+            body = page(shown.kind, language, shown.server, shown.details, shown.form)
+            cookies = [self._cookie(scope, shown.cookie)] if shown.cookie else []
+            await _respond(send, _STATUS[shown.kind], cookies, body, shown.form_targets)
 
-    async def _answer(self, scope: Scope, headers: dict[str, str]) -> FlowPage | None:
+    async def _answer(self, scope: Scope, headers: dict[str, str], receive: Receive) -> FlowPage | None:
         method, path = scope["method"], scope["path"]
+        cookies = _cookies(headers.get("cookie", ""))
+        if path.startswith(KEY_PATH) and method == "GET":
+            return await self.keys.show(_id_of(scope), cookies)
+        if path.startswith(KEY_PATH) and method == "POST":
+            if not self._is_ours(headers):
+                return FlowPage("elsewhere")
+            form = _fields(await read_body(await receive(), receive, MAX_FORM))
+            return await self.keys.submit(_id_of(scope), cookies, form)
         if path == CALLBACK_PATH and method == "GET":
             query: bytes = scope["query_string"]
             pairs = parse_qsl(query[:MAX_QUERY].decode("latin-1"), keep_blank_values=True)
             answer = dict(pairs)
             if len(answer) != len(pairs):  # one parameter twice: which of them counts would be a guess
                 return FlowPage("expired")
-            return await self.pages.end(answer, _cookies(headers.get("cookie", "")))
+            return await self.logins.end(answer, cookies)
         if path.startswith(CONNECT_PATH) and method == "GET":
-            return await self.pages.show(_id_of(scope))
+            return await self.logins.show(_id_of(scope))
         if path.startswith(CONNECT_PATH) and method == "POST":
             # Only our own page has the button.
             if not self._is_ours(headers):
                 return FlowPage("elsewhere")
-            return await self.pages.begin(_id_of(scope))
+            return await self.logins.begin(_id_of(scope))
         return None
 
     def _is_ours(self, headers: dict[str, str]) -> bool:
@@ -91,14 +159,24 @@ class GatewayConnections:
         parts = urlsplit(self.base_url)
         return headers.get("origin") == f"{parts.scheme}://{parts.netloc}"
 
-    def _cookie(self, id: str, value: str) -> tuple[bytes, bytes]:
+    def _cookie(self, scope: Scope, value: str) -> tuple[bytes, bytes]:
         secure = "; Secure" if self.base_url.startswith("https:") else ""
-        limits = f"Path=/oauth/; Max-Age={FLOW_SECONDS:.0f}; HttpOnly; SameSite=Lax{secure}"
+        id, below = _id_of(scope), KEY_PATH if scope["path"].startswith(KEY_PATH) else "/oauth/"
+        limits = f"Path={below}; Max-Age={FLOW_SECONDS:.0f}; HttpOnly; SameSite=Lax{secure}"
         return b"set-cookie", f"{cookie_name(id)}={value}; {limits}".encode()
 
 
 def _id_of(scope: Scope) -> str:
-    return scope["path"].removeprefix(CONNECT_PATH)
+    return scope["path"].removeprefix(CONNECT_PATH).removeprefix(KEY_PATH)
+
+
+def _fields(body: bytes) -> dict[str, str]:
+    """The fields of a form; none if it is no form of ours."""
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=10)
+    except ValueError:
+        return {}
+    return dict(pairs) if len(dict(pairs)) == len(pairs) else {}
 
 
 def _cookies(header: str) -> dict[str, str]:
@@ -108,6 +186,25 @@ def _cookies(header: str) -> dict[str, str]:
 
 def _location(url: str) -> tuple[bytes, bytes]:
     return b"location", url.encode("ascii", "ignore")
+
+
+def key_accounts(
+    server: ServerConfig,
+    auth: KeyAuth,
+    secrets: SecretStore,
+    state: State,
+    http: HttpClient,
+    base_url: Callable[[], str],
+    on_connected: Callable[[], None] = lambda: None,
+) -> KeyAccounts:
+    """The keys of callers at a server of any kind; `http` is what they are tried with."""
+    place, shown = "program", server.name
+    if isinstance(server.where, Http):
+        place, shown = server.where.url, urlsplit(server.where.url).netloc.rpartition("@")[2]
+    elif isinstance(server.where, InProcess):
+        place = server.where.module
+    trial = key_trial(server, auth, http)
+    return KeyAccounts(server.name, place, shown, auth, secrets, state, base_url, trial, on_connected)
 
 
 async def _respond(send: Send, status: int, headers: Headers, body: bytes, forms: str = "'none'") -> None:

@@ -204,11 +204,11 @@ class Gateway:
 
     @property
     def connections(self) -> "GatewayConnections":
-        """Made for the first server with `auth`: importing it takes 40 ms of CPU, with the vault."""
+        """Made for the first server with `auth`: it imports OAuth."""
         if self._connections is None:
             from .connections import GatewayConnections
 
-            self._connections = GatewayConnections(self.storage.vault, lambda: self.base_url)
+            self._connections = GatewayConnections(self.storage.vault, self._http, lambda: self.base_url)
         return self._connections
 
     def _open_accounts(self, server: ServerConfig, on_connected: Callable[[], None]) -> Accounts:
@@ -310,6 +310,8 @@ class Gateway:
     def _unmount(self, name: str) -> None:
         server = self._servers.pop(name)
         del self._mounts[name]
+        if self._connections is not None:
+            self._connections.forget(name)
         view = self._views.pop(name, None)
         if view is not None:
             self._leave(view.close())
@@ -457,15 +459,20 @@ def _unchanged(item: UpstreamItem) -> UpstreamItem:
 
 def _needs_reconnect(old: ServerConfig, new: ServerConfig) -> bool:
     """Whether it has to be connected anew. A program is not started again for another time limit."""
-    if old.where != new.where or old.max_result != new.max_result:
+    if old.where != new.where or old.max_result != new.max_result or old.auth != new.auth:
         return True
-    return not isinstance(new.where, Stdio) and old.connect_timeout != new.connect_timeout
+    if not isinstance(new.where, Stdio):
+        return old.connect_timeout != new.connect_timeout
+    # Processes of callers are started at any time, with the limits of then.
+    limits = ("timeout", "connect_timeout", "start_timeout")
+    return new.auth is not None and any(getattr(old, name) != getattr(new, name) for name in limits)
 
 
 def _caller_keys(config: Config, name: str | None) -> CallerKeys | None:
     servers = [server for server in config.servers if name is None or server.name == name]
     headers = tuple(dict.fromkeys(header for server in servers for header in server.caller_keys))
-    return CallerKeys(headers, required=False, every=True) if headers else None
+    tokens = any(server.acts_for_caller for server in servers)
+    return CallerKeys(headers, required=False, every=True, tokens=tokens) if headers or tokens else None
 
 
 def _guard_tables(before: Config, now: Config) -> list[str]:

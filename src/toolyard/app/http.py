@@ -41,7 +41,7 @@ from ..wire.errors import InvalidRequest
 from ..wire.messages import encode_error
 from .approvals import APPROVALS_PATH, APPROVE_SCOPE, ApprovalsApi, Approver, approver_of
 from .gateway import Gateway
-from .login_paths import CALLBACK_PATH, CONNECT_PATH
+from .login_paths import CALLBACK_PATH, CONNECT_PATH, KEY_PATH
 from .operators import sender_of
 from .usage import USAGE_PATH, USAGE_SCOPE, UsageApi, filter_of
 
@@ -223,6 +223,7 @@ def asgi(
         WELL_KNOWN: gateway.callers.serve_metadata,
         CONNECT_PATH: gateway.serve_logins,
         CALLBACK_PATH: gateway.serve_logins,
+        KEY_PATH: gateway.serve_logins,
         AGENTS_PATH: AgentPaths(main),
     }
     routes |= gateway.callers.login_paths

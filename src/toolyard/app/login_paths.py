@@ -2,3 +2,4 @@
 
 CONNECT_PATH = "/oauth/connect/"
 CALLBACK_PATH = "/oauth/callback"
+KEY_PATH = "/connections/key/"

@@ -11,23 +11,25 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..artifacts.factory import open_store
 from ..artifacts.store import ArtifactStoreError, NewId, ResultLinks, new_id
 from ..config import Config
 from ..config.files import config_identity
 from ..sessions.leases import Leases
-from ..sessions.profiles import ProfileStore, cipher_for
+from ..sessions.old_profiles import OldProfiles
+from ..sessions.profiles import ProfileStore
 from ..state.factory import open_state
 from ..state.store import StateError, kind_of
 from ..telemetry.redaction import redact
 from ..telemetry.usage import UsageLedger
 from ..upstream.errors import MAX_REASON
+from ..vault.base import VaultUnavailableError
+from ..vault.factory import needs_vault, open_vault
+from ..vault.master_keys import MasterKeys, MemorySource
+from ..vault.vault import Vault
 from ..wire.seal import Sealer
-
-if TYPE_CHECKING:
-    from ..vault.vault import Vault
 
 logger = logging.getLogger("toolyard.app")
 
@@ -55,12 +57,16 @@ class GatewayStorage:
         self._folder = folder
         self.state = open_state(config.state.url, folder)
         self.leases = Leases(self.state, config.state.session_ttl)
-        self.profiles = ProfileStore(self.state, cipher_for(config.state.key, config.state.url, folder))
-        self._config = config
-        self._vault: Vault | None = None
+        self.vault = open_vault(config, folder, self.state)
+        # Profiles in memory end with the process; their secrets should too.
+        lasts = self.vault.store is self.state
+        secrets = self.vault if lasts else Vault(self.state, MasterKeys(MemorySource()))
+        old = OldProfiles.of(config.state.key, config.state.url, folder)
+        self.profiles = ProfileStore(self.state, secrets, old)
         self.links = ResultLinks(sealer, config.store.public_url or config.gateway.public_url)
         self.store = open_store(config.store, folder, self.links, make_id)
         self.ledger = UsageLedger(folder, config_identity(config))
+        self._needs_vault = needs_vault(config)
         self._stores_results = config.results.shape
         """Without shaping there is nothing to store and nothing to count."""
         asked: dict[str, tuple[str, Callable[[], Awaitable[object]]]] = {
@@ -73,25 +79,26 @@ class GatewayStorage:
         }
         self._tasks: list[asyncio.Task[None]] = []
 
-    @property
-    def vault(self) -> "Vault":
-        """Opened when the first secret is needed."""
-        if self._vault is None:
-            from ..vault.factory import open_vault
-
-            self._vault = open_vault(self._config, self._folder, self.state)
-        return self._vault
-
     async def start(self) -> None:
+        """Raises VaultError if the configuration needs the vault, and its key is missing or wrong."""
         if self._folder is not None:
             # Before anything is stored below it: folders that are made on the way have no mode of their own.
             with suppress(OSError):  # whoever needs it says so
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._needs_vault:
+            await self._check_vault()
         if self._stores_results:
             self._tasks = [
                 asyncio.create_task(self._sweep()),
                 asyncio.create_task(self._write_ledger_periodically()),
             ]
+
+    async def _check_vault(self) -> None:
+        try:
+            await self.vault.check()
+        except VaultUnavailableError as error:
+            # The store may be back before anybody calls; a wrong key will not be right by itself.
+            logger.warning("%s; hint: %s", error.message, error.hint)
 
     async def check(self) -> None:
         """Ask the state and the store whether they answer, for at most the time limit of a probe."""
@@ -132,8 +139,7 @@ class GatewayStorage:
         await self._write_ledger()
         await self.store.close()
         await self.leases.close()
-        if self._vault is not None:
-            await self._vault.close()
+        await self.vault.close()
         await self.state.close()
 
 

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from ..bridge import Bridge, ParkedCalls
 from ..catalogue.catalogue import Catalogue, ServerCatalogue
 from ..catalogue.items import KINDS
@@ -17,11 +19,14 @@ from ..catalogue.sync import CatalogueSync
 from ..composio import KEY_HEADER
 from ..config import Composio, Config, Http, InProcess, ServerConfig, Stdio
 from ..config.references import plain
+from ..config.server_auth import KeyAuth
+from ..connections.keys import KeyAccounts, KeySession
 from ..dispatch import Breaker, Mount
 from ..dispatch.accounts import AccountUpstream
 from ..dispatch.composio import ComposioUpstream
 from ..dispatch.composio.sessions import ComposioSessions
 from ..dispatch.composio.tools import SessionTools
+from ..dispatch.keyed import KeyedConnector, KeyedProgram, KeyedServer, KeyedUpstream
 from ..dispatch.mount import LeasedUpstream
 from ..dispatch.remote import Remote
 from ..sessions.leases import Leases
@@ -42,6 +47,8 @@ from ..wire.versions import Era, era_of
 
 logger = logging.getLogger("toolyard.app")
 
+MAX_PROGRAMS = 32
+"""How many processes of one program run at a time, each with the key of another caller."""
 SANDBOX_TOOLS = ("COMPOSIO_REMOTE_WORKBENCH", "COMPOSIO_REMOTE_BASH_TOOL")
 
 
@@ -252,10 +259,32 @@ class _Builder:
         upstream = InProcessUpstream(
             self._config.name, where.module, plain(where.options), self._shared.call_tool
         )
-        return _Built(upstream, "inprocess")
+        accounts = self._accounts()
+        if accounts is None:
+            return _Built(upstream, "inprocess")
+        keyed = KeyedServer(upstream, _keys(accounts), _lister, self._shared.sealer)
+        asking = AccountUpstream(accounts, lambda _: keyed, _lister, self._shared.sealer, is_one=True)
+        return _Built(asking, "inprocess", accounts=accounts)
+
+    def _accounts(self) -> Accounts | None:
+        """Of a server that has `auth`."""
+        if self._config.auth is None or self._shared.accounts is None:
+            return None
+        return self._shared.accounts(self._config, self._on_connected)
 
     def _stdio(self, where: Stdio) -> _Built:
         config = self._config
+        accounts = self._accounts()
+        if accounts is not None:
+            keys = _keys(accounts)
+            upstream = AccountUpstream(
+                accounts,
+                lambda principal: self._program(where, keys.authorizer(principal)),
+                _lister,
+                self._shared.sealer,
+                most=MAX_PROGRAMS,
+            )
+            return _Built(upstream, "stdio", accounts=accounts)
         connector = StdioConnector(
             config.name, where, config.start_timeout, config.max_result, self._known_era
         )
@@ -268,15 +297,39 @@ class _Builder:
         )
         return _Built(self._bridge(pool), "stdio", stdio=_Program(pool, connector))
 
+    def _program(self, where: Stdio, session: KeySession) -> Upstream:
+        """A process of one caller, with its key."""
+        config = self._config
+        assert isinstance(config.auth, KeyAuth)
+        variable = config.auth.variable
+
+        def make(key: str | None) -> StdioConnector:
+            own = where if key is None else replace(where, env={**where.env, variable: key})
+            return StdioConnector(config.name, own, config.start_timeout, config.max_result, self._known_era)
+
+        connector = KeyedConnector(config.name, session, make)
+        pool = ConnectionPool(
+            config.name,
+            connector,
+            self._on_open,
+            start_wait=start_wait(config),
+            many_tenants=self._shared.many_tenants,
+        )
+        return KeyedProgram(self._bridge(pool), session, connector)
+
     def _http(self, where: Http) -> _Built:
-        config, shared = self._config, self._shared
-        if config.auth is not None and shared.accounts is not None:
-            accounts = shared.accounts(config, self._on_connected)
-            upstream = AccountUpstream(
-                accounts, lambda auth: self._reached(where, auth), lambda: Principal(), shared.sealer
-            )
-            return _Built(upstream, "http", where.url, accounts=accounts, prepare=upstream.prepare)
-        return _Built(self._reached(where, None), "http", where.url)
+        accounts = self._accounts()
+        if accounts is None:
+            return _Built(self._reached(where, None), "http", where.url)
+
+        def reached(principal: Principal) -> Upstream:
+            session = accounts.authorizer(principal)
+            upstream = self._reached(where, session)
+            return KeyedUpstream(upstream, session) if isinstance(session, KeySession) else upstream
+
+        lister = _gateway_itself if self._config.acts_for_caller else _lister
+        upstream = AccountUpstream(accounts, reached, lister, self._shared.sealer)
+        return _Built(upstream, "http", where.url, accounts=accounts, prepare=upstream.prepare)
 
     def _reached(self, where: Http, auth: EndpointAuth | None) -> Upstream:
         config, shared = self._config, self._shared
@@ -318,6 +371,21 @@ class _Builder:
         _warn_of_sandbox(config, listing)
         upstream = ComposioUpstream(config, where, api, sessions, tools, connect, self._breaker)
         return _Built(upstream, "http", where.base_url, remote=upstream)
+
+
+def _lister() -> Principal:
+    """Lists are read with the account of whoever runs the gateway."""
+    return Principal()
+
+
+def _gateway_itself() -> Principal:
+    """Where callers act in their own names, no one's account may show its lists to others."""
+    return GATEWAY_CALLER.principal
+
+
+def _keys(accounts: Accounts) -> KeyAccounts:
+    assert isinstance(accounts, KeyAccounts), "the configuration was checked"
+    return accounts
 
 
 def start_wait(config: ServerConfig) -> float:

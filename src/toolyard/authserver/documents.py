@@ -35,6 +35,7 @@ FAILED_SECONDS = 30.0
 """A document that could not be had is not asked for again within this time."""
 MAX_CACHED = 512
 _MAX_AGE = re.compile(r"(?:^|[,\s])max-age=(\d{1,9})", re.IGNORECASE)
+_PRINTABLE = re.compile(r"[\x21-\x7e]+")
 _PATH = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 
 PINNED: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -126,6 +127,8 @@ class FetchedDocuments:
 
     def _check_url(self, url: str) -> tuple[str, int, bool]:
         """Host, port, and whether it is https. Plain http is for this machine only."""
+        if not _PRINTABLE.fullmatch(url):  # `urlsplit` drops line ends, and leaves blanks in a query
+            raise DocumentError("its address has blanks or letters that no URL has")
         try:
             parts = urlsplit(url)
             port = parts.port

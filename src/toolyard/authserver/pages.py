@@ -1,17 +1,20 @@
-"""The pages that a person sees: signing in, consent, and what went wrong. English and Portuguese.
+"""The pages that a person sees: signing in, making a passkey, consent, and what went wrong.
 
-Whatever comes from outside is escaped here and nowhere else. No page loads or runs anything, or fits into a
-frame. Owns the words and the looks; what is decided is in `server`.
+In English and Portuguese. Whatever comes from outside is escaped here and nowhere else. No page loads
+anything or fits into a frame, and none runs anything but the one script that asks a browser for a passkey.
+Owns the words and the looks; what is decided is in `server`.
 """
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Literal
 
+import msgspec
+
 from ..edge.request import NO_SNIFF, NO_STORE, Headers
-from .clients import OAuthClient, redirect_target
+from .clients import MAX_NAME, OAuthClient, redirect_target
 
 Language = Literal["en", "pt"]
 
@@ -30,6 +33,80 @@ _TEXTS: dict[str, dict[Language, str]] = {
     "wait": {
         "en": "Too many tries. Wait {minutes} min and try again.",
         "pt": "Tentativas demais. Aguarde {minutes} min e tente de novo.",
+    },
+    "or": {"en": "or", "pt": "ou"},
+    "use_passkey": {"en": "Use a passkey", "pt": "Usar uma chave de acesso"},
+    "passkey_wrong": {
+        "en": "That passkey was not accepted. It may have been removed.",
+        "pt": "Essa chave de acesso não foi aceita. Ela pode ter sido removida.",
+    },
+    "passkey_cancelled": {
+        "en": "No passkey was used. Try again, or sign in another way.",
+        "pt": "Nenhuma chave de acesso foi usada. Tente de novo ou entre de outra forma.",
+    },
+    "passkey_elsewhere": {
+        "en": "This browser allows no passkeys at this address.",
+        "pt": "Este navegador não permite chaves de acesso neste endereço.",
+    },
+    "passkey_localhost": {
+        "en": "Passkeys work only if the application reaches this gateway as {address}.",
+        "pt": "Chaves de acesso só funcionam se o aplicativo acessa este gateway como {address}.",
+    },
+    "enrol": {"en": "Create a passkey", "pt": "Criar uma chave de acesso"},
+    "enrol_lead": {
+        "en": "With it {user} signs in at {host} by fingerprint, face, PIN or security key, without a"
+        " password.",
+        "pt": "Com ela {user} entra em {host} por impressão digital, rosto, PIN ou chave de segurança, sem"
+        " senha.",
+    },
+    "passkey_name": {"en": "Name of this passkey (optional)", "pt": "Nome desta chave (opcional)"},
+    "passkey_example": {"en": "my laptop", "pt": "meu notebook"},
+    "enrol_once": {
+        "en": "The link that led here counts once. Only go on if you asked for it.",
+        "pt": "O link que trouxe você aqui vale uma vez só. Continue só se você o pediu.",
+    },
+    "enrol_unsupported": {
+        "en": "This browser cannot create passkeys. Open the link in another one, with JavaScript on.",
+        "pt": "Este navegador não cria chaves de acesso. Abra o link em outro, com JavaScript ligado.",
+    },
+    "enrol_cancelled": {
+        "en": "No passkey was created. Try again.",
+        "pt": "Nenhuma chave de acesso foi criada. Tente de novo.",
+    },
+    "enrol_known": {
+        "en": "This device has a passkey for {user} already. Sign in with it.",
+        "pt": "Este aparelho já tem uma chave de acesso de {user}. Entre com ela.",
+    },
+    "enrol_wrong": {
+        "en": "The passkey could not be saved. Try again, or with another device.",
+        "pt": "A chave de acesso não pôde ser salva. Tente de novo ou com outro aparelho.",
+    },
+    "enrolled": {"en": "Your passkey is saved", "pt": "Sua chave de acesso foi salva"},
+    "enrolled_lead": {
+        "en": "Choose “Use a passkey” the next time that you sign in as {user}. You can close this page.",
+        "pt": "Escolha “Usar uma chave de acesso” na próxima vez que entrar como {user}. Você pode fechar"
+        " esta página.",
+    },
+    "link_gone": {
+        "en": "This link was used, is too old, or was withdrawn. Ask the operator of the gateway for a new"
+        " one.",
+        "pt": "Este link já foi usado, é antigo demais ou foi retirado. Peça um novo ao operador do gateway.",
+    },
+    "enrol_expired": {
+        "en": "This page is too old, or was opened in another browser. Open the link again.",
+        "pt": "Esta página é antiga demais, ou foi aberta em outro navegador. Abra o link de novo.",
+    },
+    "link_localhost": {
+        "en": "Browsers allow no passkeys at an address that is a number. Open the same link with localhost"
+        " in its place.",
+        "pt": "Navegadores não permitem chaves de acesso em um endereço que é um número. Abra o mesmo link"
+        " com localhost no lugar dele.",
+    },
+    "link_insecure": {
+        "en": "Browsers allow passkeys only at https addresses with a name. Tell the operator of the"
+        " gateway.",
+        "pt": "Navegadores só permitem chaves de acesso em endereços https com um nome. Avise o operador do"
+        " gateway.",
     },
     "consent": {"en": "Allow {client}?", "pt": "Permitir {client}?"},
     "unnamed": {"en": "an application without a name", "pt": "um aplicativo sem nome"},
@@ -103,6 +180,9 @@ _TEXTS: dict[str, dict[Language, str]] = {
     "bad_request": {"en": "The request cannot be understood.", "pt": "O pedido não pode ser entendido."},
 }
 
+_COMPLETE = frozenset(("enrol_expired", "link_gone", "link_localhost", "link_insecure"))
+"""Problems whose texts say what to do."""
+
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1c2430;--soft:#5b6675;--line:#d9dee6;--card:#fff;--back:#eef1f5;
 --act:#1f5fbf;--act-ink:#fff;--warn:#8a4b00;--warn-back:#fff4e0;--bad:#a32020;--bad-back:#fdecec}
@@ -121,8 +201,10 @@ h1{font-size:25px;line-height:1.25;margin:0 0 8px;overflow-wrap:anywhere}
 p{margin:0 0 18px;color:var(--soft);overflow-wrap:anywhere}
 p strong{color:var(--ink)}
 label{display:block;font-weight:600;font-size:14px;margin:0 0 16px}
-input{display:block;width:100%;margin-top:6px;padding:11px 12px;font:inherit;color:inherit;
+input{display:block;width:100%;margin-top:6px;padding:11px 12px;font:inherit;font-size:16px;
+font-weight:400;color:inherit;
 background:transparent;border:1px solid var(--line);border-radius:8px}
+input::placeholder{color:var(--soft);opacity:.8}
 input:focus-visible,button:focus-visible{outline:3px solid var(--act);outline-offset:2px}
 .row{display:flex;gap:12px;margin-top:24px}
 button{flex:1;padding:12px 16px;font:inherit;font-weight:600;border-radius:8px;cursor:pointer;
@@ -137,6 +219,12 @@ dt{font-size:13px;color:var(--soft)}
 dd{margin:2px 0 0;overflow-wrap:anywhere}
 dd.where{font-size:19px;font-weight:650}
 dd ul{margin:0;padding-left:18px}
+.or{display:flex;align-items:center;gap:12px;margin:22px 0;font-size:14px;color:var(--soft)}
+.or::before,.or::after{content:"";flex:1;border-top:1px solid var(--line)}
+.or~form .row{margin-top:0}
+.note{font-size:14px;margin:22px 0 0}
+[hidden]{display:none!important}
+button:disabled{opacity:.6;cursor:default}
 code{font:13px/1.4 ui-monospace,SFMono-Regular,Consolas,monospace;overflow-wrap:anywhere}
 .warn,.bad{border-radius:8px;padding:10px 14px;font-size:14px;margin:0 0 18px}
 .warn{background:var(--warn-back);color:var(--warn)}
@@ -144,13 +232,79 @@ code{font:13px/1.4 ui-monospace,SFMono-Regular,Consolas,monospace;overflow-wrap:
 @media(max-width:520px){body{padding:0;align-items:stretch}main{border:0;border-radius:0;box-shadow:none;
 padding:28px 20px;max-width:none}.row{flex-direction:column-reverse}button{width:100%}button.link{width:auto}}
 """
-_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+
+# Reads the options from the form and puts the answer into it. Has no text: what it shows is in the page, so
+# that it is the same in every language and its hash too.
+_SCRIPT = """
+"use strict";
+(() => {
+  const form = document.getElementById("passkey");
+  if (!window.PublicKeyCredential || !navigator.credentials) return;
+  const bytes = (text) =>
+    Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (one) => one.charCodeAt(0));
+  const text = (bytes) =>
+    btoa(String.fromCharCode(...new Uint8Array(bytes)))
+      .replace(/\\+/g, "-").replace(/\\//g, "_").replace(/=+$/, "");
+  const publicKey = JSON.parse(form.dataset.options);
+  if (publicKey.user && !AuthenticatorAttestationResponse.prototype.getPublicKey) return;
+  publicKey.challenge = bytes(publicKey.challenge);
+  if (publicKey.user) publicKey.user.id = bytes(publicKey.user.id);
+  for (const known of publicKey.excludeCredentials || []) known.id = bytes(known.id);
+  const create = async () => {
+    const { response } = await navigator.credentials.create({ publicKey });
+    return {
+      client_data: text(response.clientDataJSON),
+      authenticator_data: text(response.getAuthenticatorData()),
+      public_key: text(response.getPublicKey()),
+    };
+  };
+  const get = async () => {
+    const { rawId, response } = await navigator.credentials.get({ publicKey });
+    return {
+      id: text(rawId),
+      client_data: text(response.clientDataJSON),
+      authenticator_data: text(response.authenticatorData),
+      signature: text(response.signature),
+      handle: text(response.userHandle),
+    };
+  };
+  const button = form.querySelector("button");
+  const problems = [...document.querySelectorAll("[data-problem]")];
+  const show = (name) => {
+    const known = problems.some((one) => one.dataset.problem === name);
+    for (const one of problems) one.hidden = one.dataset.problem !== (known ? name : "NotAllowedError");
+  };
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    for (const one of document.querySelectorAll("[role=alert]")) one.hidden = true;
+    button.disabled = true;
+    try {
+      form.elements.credential.value = JSON.stringify(await (publicKey.user ? create() : get()));
+      form.submit();
+    } catch (error) {
+      show(error.name);
+      button.disabled = false;
+    }
+  });
+  for (const one of document.querySelectorAll("[data-without]")) one.hidden = true;
+  for (const one of document.querySelectorAll("[data-with]")) one.hidden = false;
+})();
+"""
 
 
-def page_headers(forms: str = "'none'") -> Headers:
+def _source(text: str) -> str:
+    """Names an inline style or script in a policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+_STYLE_SOURCE, PASSKEY_SCRIPT = _source(_STYLE), _source(_SCRIPT)
+
+
+def page_headers(forms: str = "'none'", script: str = "") -> Headers:
     """`forms`: where forms of the page may lead, redirects that follow included."""
+    scripts = f"script-src {script}; " if script else ""
     policy = (
-        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action {forms}; "
+        f"default-src 'none'; style-src {_STYLE_SOURCE}; {scripts}form-action {forms}; "
         "frame-ancestors 'none'; base-uri 'none'"
     )
     return [
@@ -188,11 +342,26 @@ class Pages:
         self._title = title
 
     def sign_in(
-        self, language: Language, client: OAuthClient, flow: str, *, user: str = "", problem: str = ""
+        self,
+        language: Language,
+        client: OAuthClient,
+        flow: str,
+        *,
+        passkey: Mapping[str, object] | None = None,
+        local: str = "",
+        user: str = "",
+        problem: str = "",
     ) -> bytes:
-        """`problem` is a key of the texts, or a text of `waiting`."""
+        """`passkey` are the options for a browser, None where there are no passkeys.
+
+        `local` is the address where there are some instead. `problem` is a text of `wrong` or `waiting`.
+        """
         told = f'<p class="bad" role="alert">{problem}</p>' if problem else ""
         lead = _text("sign_in_lead", language, client=f"<strong>{_name(client, language)}</strong>")
+        other = "" if passkey is None else self._passkey_form(language, flow, passkey)
+        if local:
+            shown = _text("passkey_localhost", language, address=f"<code>{escape(local)}</code>")
+            other = f'<p class="note">{shown}</p>'
         return self._page(
             language,
             _text("sign_in", language),
@@ -200,11 +369,60 @@ class Pages:
             f'<form method="post" action="login">{_hidden("flow", flow)}'
             f"<label>{_text('user', language)}"
             f'<input name="user" value="{escape(user[:200])}" autocomplete="username" autocapitalize="none"'
-            ' spellcheck="false" required autofocus></label>'
+            f' spellcheck="false" required{"" if user else " autofocus"}></label>'
             f"<label>{_text('password', language)}"
-            '<input name="password" type="password" autocomplete="current-password" required></label>'
-            f'<div class="row"><button class="main">{_text("sign_in", language)}</button></div></form>',
+            '<input name="password" type="password" autocomplete="current-password" required'
+            f"{' autofocus' if user else ''}></label>"
+            f'<div class="row"><button class="main">{_text("sign_in", language)}</button></div></form>'
+            f"{other}",
         )
+
+    def _passkey_form(self, language: Language, flow: str, options: Mapping[str, object]) -> str:
+        return (
+            f'<p class="or" data-with hidden>{_text("or", language)}</p>'
+            + _problem("NotAllowedError", _text("passkey_cancelled", language))
+            + _problem("SecurityError", _text("passkey_elsewhere", language))
+            + f'<form method="post" action="passkey" id="passkey" data-options="{_json(options)}" data-with'
+            f" hidden>{_hidden('flow', flow)}{_hidden('credential', '')}"
+            f'<div class="row"><button>{_text("use_passkey", language)}</button></div></form>'
+            f"<script>{_SCRIPT}</script>"
+        )
+
+    def enrol(
+        self,
+        language: Language,
+        *,
+        user: str,
+        host: str,
+        flow: str,
+        options: Mapping[str, object],
+        problem: str = "",
+    ) -> bytes:
+        """`problem` is a key of the texts."""
+        strong = f"<strong>{escape(user)}</strong>"
+        lead = _text("enrol_lead", language, user=strong, host=f"<strong>{escape(host)}</strong>")
+        told = f'<p class="bad" role="alert">{_text(problem, language)}</p>' if problem else ""
+        return self._page(
+            language,
+            _text("enrol", language),
+            f"<p>{lead}</p>{told}"
+            f'<p class="bad" data-without>{_text("enrol_unsupported", language)}</p>'
+            + _problem("NotAllowedError", _text("enrol_cancelled", language))
+            + _problem("InvalidStateError", _text("enrol_known", language, user=strong))
+            + _problem("SecurityError", _text("passkey_elsewhere", language))
+            + f'<form method="post" action="enrol" id="passkey" data-options="{_json(options)}" data-with'
+            f" hidden>{_hidden('flow', flow)}{_hidden('credential', '')}"
+            f"<label>{_text('passkey_name', language)}"
+            f'<input name="name" maxlength="{MAX_NAME}" autocomplete="off"'
+            f' placeholder="{_text("passkey_example", language)}"></label>'
+            f'<p class="warn">{_text("enrol_once", language)}</p>'
+            f'<div class="row"><button class="main">{_text("enrol", language)}</button></div></form>'
+            f"<script>{_SCRIPT}</script>",
+        )
+
+    def enrolled(self, language: Language, user: str) -> bytes:
+        lead = _text("enrolled_lead", language, user=f"<strong>{escape(user)}</strong>")
+        return self._page(language, _text("enrolled", language), f"<p>{lead}</p>")
 
     def consent(
         self,
@@ -243,11 +461,14 @@ class Pages:
 
     def problem(self, language: Language, text: str) -> bytes:
         """`text` is a key of the texts."""
-        body = f"<p>{_text(text, language)}</p><p>{_text('go_back', language)}</p>"
-        return self._page(language, _text("problem", language), body)
+        then = "" if text in _COMPLETE else f"<p>{_text('go_back', language)}</p>"
+        return self._page(language, _text("problem", language), f"<p>{_text(text, language)}</p>{then}")
 
     def wrong(self, language: Language) -> str:
         return _text("wrong", language)
+
+    def wrong_passkey(self, language: Language) -> str:
+        return _text("passkey_wrong", language)
 
     def waiting(self, language: Language, seconds: float) -> str:
         return _text("wait", language, minutes=str(max(1, round(seconds / 60))))
@@ -273,6 +494,15 @@ def _text(name: str, language: Language, **values: str) -> str:
 
 def _hidden(name: str, value: str) -> str:
     return f'<input type="hidden" name="{name}" value="{escape(value)}">'
+
+
+def _problem(name: str, text: str) -> str:
+    """A text that the script shows for an error of this name."""
+    return f'<p class="bad" role="alert" data-problem="{name}" hidden>{text}</p>'
+
+
+def _json(value: object) -> str:
+    return escape(msgspec.json.encode(value).decode())
 
 
 def _name(client: OAuthClient, language: Language) -> str:

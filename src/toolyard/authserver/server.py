@@ -41,11 +41,28 @@ from ..edge.request import (
 from ..extras import install_command
 from ..state.store import StateError
 from ..wire.seal import BrokenSeal, Sealer
-from .clients import AUTH_METHODS, OAuthClient, OAuthClients, RegistrationError, redirect_target
+from .clients import (
+    AUTH_METHODS,
+    OAuthClient,
+    OAuthClients,
+    RegistrationError,
+    redirect_target,
+    shown_name,
+)
 from .documents import FetchedDocuments
 from .issuer import IssuerLoginError, IssuerSignIn
 from .logins import CodeRequest, Logins, SignedIn, TokenRequestError, is_challenge
-from .pages import Language, Pages, language_of, page_headers
+from .pages import PASSKEY_SCRIPT, Language, Pages, language_of, page_headers
+from .passkeys import (
+    PasskeyError,
+    RelyingParty,
+    creation_options,
+    origin_of,
+    read_assertion,
+    relying_party,
+    request_options,
+    verify_registration,
+)
 from .users import LocalUser, LocalUsers, LoginUserError, TooManyTriesError
 
 logger = logging.getLogger("toolyard.authserver")
@@ -66,7 +83,7 @@ _FORMS_HERE = "'self'"
 _FORMS_AND_ON = "'self' https: http:"
 """After consent the browser goes on to the client, and from there where the client sends it."""
 
-Purpose = Literal["login", "consent", "idp"]
+Purpose = Literal["login", "consent", "idp", "enrol"]
 
 
 class Addresses(Protocol):
@@ -190,13 +207,21 @@ class _WebRequest(Struct, frozen=True):
     @property
     def is_from_elsewhere(self) -> bool:
         """Whether another site's page sent this form."""
-        parts = urlsplit(self.base)
         origin = self.headers.get(b"origin", b"").decode("latin-1")
         site = self.headers.get(b"sec-fetch-site", b"same-origin")
-        return bool(origin and origin != f"{parts.scheme}://{parts.netloc}") or site not in (
-            b"same-origin",
-            b"none",
-        )
+        return bool(origin and origin != origin_of(self.base)) or site not in (b"same-origin", b"none")
+
+    @property
+    def relying_party(self) -> RelyingParty | None:
+        return relying_party(self.base)
+
+    @property
+    def localhost(self) -> str:
+        """Where there are passkeys if this is the machine's own address as a number; else empty."""
+        parts = urlsplit(self.base)
+        is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1")
+        port = f":{parts.port}" if parts.port else ""
+        return f"http://localhost{port}{parts.path}" if is_local else ""
 
 
 class AuthorizationServer:
@@ -231,6 +256,7 @@ class AuthorizationServer:
         self._documents = documents or FetchedDocuments(config.client_hosts)
         self._clients = OAuthClients(config.clients, sealer, self._documents, now)
         self._issuer = IssuerSignIn(config, sealer, now=now) if config.issuer else None
+        self._name = name
         self._pages = Pages(name)
         self._now = now
 
@@ -277,6 +303,9 @@ class AuthorizationServer:
         pages = {
             ("GET", "authorize"): self._authorize,
             ("POST", "login"): self._sign_in,
+            ("POST", "passkey"): self._sign_in_by_passkey,
+            ("GET", "enrol"): self._show_enrolment,
+            ("POST", "enrol"): self._enrol,
             ("POST", "consent"): self._consent,
             ("GET", "idp"): self._return_from_issuer,
         }
@@ -372,10 +401,34 @@ class AuthorizationServer:
             url = await self._issuer.address(self._seal(flow), secret, back, asked.prompt)
             await _redirect(send, url, {}, cookies)
             return
+        flow = self._seal(self._flow("login", asked.query, browser))
+        await self._show_sign_in(request, send, 200, asked.client, flow, cookies)
+
+    async def _show_sign_in(
+        self,
+        request: _WebRequest,
+        send: Send,
+        status: int,
+        client: OAuthClient,
+        flow: str,
+        cookies: Headers,
+        *,
+        user: str = "",
+        problem: str = "",
+    ) -> None:
+        """Offers both ways to everybody: what a user has is not for others to know."""
+        party = request.relying_party
         page = self._pages.sign_in(
-            request.language, asked.client, self._seal(self._flow("login", asked.query, browser))
+            request.language,
+            client,
+            flow,
+            passkey=None if party is None else request_options(party, self._challenge(flow)),
+            local=request.localhost,
+            user=user,
+            problem=problem,
         )
-        await _send_page(send, 200, page, [*page_headers(_FORMS_HERE), *cookies])
+        headers = page_headers(_FORMS_HERE, "" if party is None else PASSKEY_SCRIPT)
+        await _send_page(send, status, page, [*headers, *cookies])
 
     async def _show_consent(
         self,
@@ -414,12 +467,101 @@ class AuthorizationServer:
             user, problem, status = None, self._pages.waiting(language, error.wait), 429
         if user is None:
             logger.info("a login of %r from %s failed", name[:80], request.peer)
-            page = self._pages.sign_in(
-                language, asked.client, request.form["flow"], user=name, problem=problem
+            await self._show_sign_in(
+                request, send, status, asked.client, request.form["flow"], [], user=name, problem=problem
             )
-            await _send_page(send, status, page, page_headers(_FORMS_HERE))
             return
         await self._go_on(request, _person_of(user), flow.query, send)
+
+    async def _sign_in_by_passkey(self, request: _WebRequest, send: Send) -> None:
+        party, text = request.relying_party, request.form.get("flow", "")
+        if self._issuer is not None or party is None:
+            raise _PageError("bad_request", 404)
+        browser = request.cookie("browser")
+        flow = self._open(text, "login", browser)
+        asked = await self._asked(flow.query, request.base)
+        try:
+            await self._users.count_passkey(request.peer)
+            assertion = read_assertion(request.form.get("credential", ""))
+            user = await self._users.sign_in_by_passkey(assertion, party, self._challenge(text))
+        except PasskeyError as error:
+            logger.info("a passkey from %s was not accepted: %s", request.peer, error)
+            problem, status = self._pages.wrong_passkey(request.language), 401
+        except TooManyTriesError as error:
+            problem, status = self._pages.waiting(request.language, error.wait), 429
+        else:
+            await self._users.count_passkey(request.peer, -1)
+            await self._go_on(request, _person_of(user), flow.query, send)
+            return
+        again = self._seal(self._flow("login", flow.query, browser))
+        await self._show_sign_in(request, send, status, asked.client, again, [], problem=problem)
+
+    async def _show_enrolment(self, request: _WebRequest, send: Send) -> None:
+        """Show the page of a link that `toolyard logins` made. Nothing is used up by looking at it."""
+        party = self._enrolment_party(request)
+        ticket = _fields_or_page_error(request.query).get("ticket", "")
+        user = await self._users.find_enrolment(ticket)
+        if user is None:
+            raise _PageError("link_gone", 404)
+        browser = request.cookie("browser") or secrets.token_urlsafe(18)
+        await self._send_enrolment(request, send, 200, user, party, ticket, browser)
+
+    async def _enrol(self, request: _WebRequest, send: Send) -> None:
+        party = self._enrolment_party(request)
+        text, browser = request.form.get("flow", ""), request.cookie("browser")
+        ticket = self._open(text, "enrol", browser).query
+        user = await self._users.find_enrolment(ticket)
+        if user is None:
+            raise _PageError("link_gone", 404)
+        try:
+            await self._users.count_passkey(request.peer)
+            made = verify_registration(request.form.get("credential", ""), party, self._challenge(text))
+        except PasskeyError as error:
+            logger.info("a new passkey of %r was not accepted: %s", user.name, error)
+            await self._send_enrolment(request, send, 400, user, party, ticket, browser, "enrol_wrong")
+            return
+        except TooManyTriesError:
+            raise _PageError("unavailable", 429) from None
+        await self._users.count_passkey(request.peer, -1)
+        named = msgspec.structs.replace(made, name=shown_name(request.form.get("name", "")))
+        if await self._users.enrol(ticket, named) is None:
+            raise _PageError("link_gone", 404)
+        logger.info("%r has the new passkey %r", user.name, made.id)
+        await _send_page(send, 200, self._pages.enrolled(request.language, user.name), page_headers())
+
+    def _enrolment_party(self, request: _WebRequest) -> RelyingParty:
+        if self._issuer is not None:
+            raise _PageError("bad_request", 404)
+        party = request.relying_party
+        if party is None:
+            raise _PageError("link_localhost" if request.localhost else "link_insecure")
+        return party
+
+    async def _send_enrolment(
+        self,
+        request: _WebRequest,
+        send: Send,
+        status: int,
+        user: LocalUser,
+        party: RelyingParty,
+        ticket: str,
+        browser: str,
+        problem: str = "",
+    ) -> None:
+        flow = self._seal(self._flow("enrol", ticket, browser))
+        options = creation_options(
+            party,
+            self._challenge(flow),
+            gateway=self._name,
+            user=user.name,
+            handle=user.handle,
+            known=user.passkeys,
+        )
+        page = self._pages.enrol(
+            request.language, user=user.name, host=party.id, flow=flow, options=options, problem=problem
+        )
+        cookie = request.set_cookie("browser", browser, None)
+        await _send_page(send, status, page, [*page_headers(_FORMS_HERE, PASSKEY_SCRIPT), cookie])
 
     async def _go_on(self, request: _WebRequest, person: SignedIn, query: str, send: Send) -> None:
         """Remember who is signed in, and ask for consent."""
@@ -649,19 +791,24 @@ class AuthorizationServer:
     def _bind(self, bound: str) -> str:
         return self._sealer.fingerprint(bound, "login-flow")
 
+    def _challenge(self, flow: str) -> str:
+        """What a passkey has to sign in this flow. Nobody can know it before us, and nothing is stored."""
+        return self._sealer.fingerprint(flow, "passkey")
+
     def _seal(self, flow: _Flow) -> str:
         return self._sealer.seal(msgspec.json.encode(flow), "login-flow")
 
     def _open(self, text: str, purpose: Purpose, bound: str) -> _Flow:
         """Raises _PageError if a form is not ours, too old, or of another browser or person."""
+        expired = _PageError("enrol_expired" if purpose == "enrol" else "expired")
         try:
             flow = msgspec.json.decode(self._sealer.open(text, "login-flow"), type=_Flow)
         except (BrokenSeal, msgspec.DecodeError):
-            raise _PageError("expired") from None
+            raise expired from None
         in_time = 0 < flow.expires - self._now() <= FLOW_SECONDS + 60
         is_bound = bool(bound.strip()) and hmac.compare_digest(flow.browser, self._bind(bound))
         if flow.purpose != purpose or not in_time or not is_bound:
-            raise _PageError("expired")
+            raise expired
         return flow
 
 

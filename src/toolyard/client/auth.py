@@ -46,6 +46,8 @@ class OAuth:
         if "scopes" in options:
             options["scopes"] = tuple(options["scopes"])
         self.settings = replace(settings or OAuthAuth(), mode=mode, **options)
+        if self.settings.acts_for_caller:
+            raise ValueError("subject='caller' is for gateways; a client has no callers: use subject_token")
         self._authorize = authorize
         self._redirect = redirect
         self._secrets: SecretStore = secrets if secrets is not None else ProcessSecrets()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .caller_tables import access, audit, auth, limits
 from .callers import AuthConfig
@@ -13,6 +14,7 @@ from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest_o
 from .files import display_path, is_toml, parse, read
 from .models import Broken, Config, GatewayConfig, ResolveReferences, ServerConfig
 from .references import ResolvedEnvironment, SecretReference, read_files, references_in
+from .server_auth import OAuthAuth
 from .servers import ServerEntry, check_keys, server_config
 from .tables import gateway, results, search, state, store, telemetry, vault
 from .values import nonempty, table, texts
@@ -177,6 +179,7 @@ def _build(read: list[ConfigSource], env: Mapping[str, str], resolve: ResolveRef
     _check_bare_view(settings, [entry.name for entry in entries], asked.file)
     callers = auth(own, asked.file, resolved)
     _check_caller_keys(servers, callers)
+    servers = tuple(_with_subject_issuer(server, callers) for server in servers)
     return Config(
         servers=servers,
         broken=broken,
@@ -299,6 +302,30 @@ def _check_caller_keys(servers: tuple[ServerConfig, ...], callers: AuthConfig) -
                 f"server {server.name!r} takes callers' keys from 'authorization', which [auth] needs",
                 'name another header, as in caller_keys = ["x-api-key"]',
             )
+
+
+def _with_subject_issuer(server: ServerConfig, callers: AuthConfig) -> ServerConfig:
+    """With the issuer whose tokens are exchanged for the server's, so that no other one's are shown there."""
+    if not isinstance(server.auth, OAuthAuth) or not server.acts_for_caller:
+        return server
+    known = [issuer.issuer for issuer in callers.issuers]
+    named = server.auth.subject_issuer
+    if not known:
+        raise ConfigError(
+            f"server {server.name!r} exchanges callers' tokens, and [auth] accepts none of an issuer",
+            "add [[auth.issuers]]: an API key or a login here cannot be exchanged",
+        )
+    if named and named not in known:
+        raise ConfigError(
+            f"server {server.name!r} has the 'subject_issuer' {named!r}, which [auth] does not accept",
+            f"name one of [[auth.issuers]]: {', '.join(known)}",
+        )
+    if not named and len(known) > 1:
+        raise ConfigError(
+            f"server {server.name!r} exchanges callers' tokens, and [auth] has several issuers of them",
+            f"add subject_issuer to its auth, one of: {', '.join(known)}",
+        )
+    return replace(server, auth=replace(server.auth, subject_issuer=named or known[0]))
 
 
 def _check_bare_view(settings: GatewayConfig, names: list[str], file: Path) -> None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from .callers import AccessConfig, AuditConfig, AuthConfig, LimitsConfig
 from .references import Resolution, SecretReference
-from .server_auth import OAuthAuth
+from .server_auth import ServerAuth
 
 GIB = 2**30
 
@@ -89,10 +89,15 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     max_result: int = GIB
     start: Literal["lazy", "eager"] = "lazy"
     results: ServerResults = ServerResults()
-    auth: OAuthAuth | None = None
-    """How the gateway gets tokens for it; None: it needs none, or `headers` has what it needs."""
+    auth: ServerAuth | None = None
+    """How the gateway gets tokens or keys for it; None: it needs none, or `headers` has what it needs."""
     caller_keys: tuple[str, ...] = ()
     """Lower-case names of headers with callers' own keys for this server. No other server gets them."""
+
+    @property
+    def acts_for_caller(self) -> bool:
+        """Whether the token that a caller came with is exchanged for one at this server."""
+        return self.auth is not None and self.auth.acts_for_caller
 
 
 class Broken(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from .errors import ConfigValueError, UnusableEntryError, nearest, nearest_or_all
 from .models import Composio, Http, InProcess, ResultLimits, ServerConfig, ServerResults, Stdio
-from .server_auth_table import oauth_auth
+from .server_auth import KeyAuth
+from .server_auth_table import server_auth
 from .values import (
     Reader,
     flag,
@@ -155,7 +156,7 @@ COMMON: dict[str, Reader] = {
     "start": one_of("lazy", "eager"),
     "results": _results,
     "caller_keys": header_names,
-    "auth": oauth_auth,
+    "auth": server_auth,
 }
 SWITCHES: dict[str, Reader] = {
     "enabled": flag,
@@ -235,16 +236,52 @@ def server_config(entry: ServerEntry, env: Mapping[str, str]) -> ServerConfig:
 
 
 def _check_auth(where: Stdio | Http | InProcess | Composio, common: dict[str, Any]) -> None:
+    auth = common["auth"]
+    if isinstance(auth, KeyAuth):
+        _check_key(where, auth, common.get("caller_keys", ()))
+        return
     if not isinstance(where, Http):
         raise ConfigValueError("has 'auth', which is for servers at an address", "use it with 'url'")
-    if any(name.lower() == "authorization" for name in where.headers):
+    _check_header(where, "Authorization", common.get("caller_keys", ()))
+
+
+def _check_header(where: Http, header: str, caller_keys: tuple[str, ...]) -> None:
+    """A server has one way to know who asks."""
+    if any(name.lower() == header.lower() for name in where.headers):
         raise ConfigValueError(
-            "has 'auth' and an Authorization header together", "keep only one of them: a server has one way"
+            f"has 'auth' and the header {header} together", "keep only one of them: a server has one way"
         )
-    if "authorization" in common.get("caller_keys", ()):
+    if header.lower() in caller_keys:
         raise ConfigValueError(
-            "has 'auth' and callers' own Authorization together",
-            "keep only one of them: a server has one way",
+            f"has 'auth' and callers' own {header} together", "keep only one of them: a server has one way"
+        )
+
+
+def _check_key(
+    where: Stdio | Http | InProcess | Composio, auth: KeyAuth, caller_keys: tuple[str, ...]
+) -> None:
+    if isinstance(where, Composio):
+        raise ConfigValueError("has 'auth', and Composio has its 'api_key'", "remove 'auth'")
+    if isinstance(where, Stdio):
+        if not auth.variable:
+            raise ConfigValueError(
+                "has auth = 'api_key' without a variable for the program",
+                'as in auth = { mode = "api_key", variable = "GITHUB_TOKEN" }',
+            )
+        if auth.variable in where.env:
+            raise ConfigValueError(
+                f"has {auth.variable!r} in 'env' and in 'auth'", "keep only one of them: a server has one way"
+            )
+        return
+    if auth.variable:
+        raise ConfigValueError("has 'variable' in its auth, which is for programs", "use it with 'command'")
+    if isinstance(where, Http):
+        _check_header(where, auth.sent_header, caller_keys)
+    elif caller_keys or auth.prefix is not None:
+        other = "caller_keys" if caller_keys else "prefix"
+        raise ConfigValueError(
+            f"has auth = 'api_key' and {other!r} together",
+            f"remove {other!r}: the server takes the key itself",
         )
 
 

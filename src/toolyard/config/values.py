@@ -225,6 +225,12 @@ def variables(value: Any) -> dict[str, str]:
     return found
 
 
+def variable_name(value: Any) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text(value)):
+        raise ConfigValueError("is not the name of a variable", "letters, digits and _")
+    return value
+
+
 def stripped(value: str) -> str:
     return SecretText(value.strip()) if isinstance(value, SecretText) else value.strip()
 

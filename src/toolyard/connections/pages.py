@@ -8,9 +8,29 @@ import base64
 import hashlib
 from html import escape
 from typing import Literal
+from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 Language = Literal["en", "pt"]
-PageKind = Literal["connected", "denied", "expired", "failed", "confirm", "elsewhere"]
+PageKind = Literal["connected", "denied", "expired", "failed", "confirm", "elsewhere", "key"]
+KeyProblem = Literal["empty", "characters", "long", "refused", "unreachable"]
+"""Why a key that was entered is not kept."""
+
+
+class KeyForm(Struct, frozen=True):
+    """The form of a page that asks for a key."""
+
+    token: str
+    """Comes back with the form, and shows that it is ours."""
+    label: str = ""
+    help: str = ""
+    """Where people get a key."""
+    is_shared: bool = False
+    problem: KeyProblem | None = None
+    left: int = 0
+    """How often it may still be tried."""
+
 
 _STYLE = """
 :root{color-scheme:light dark;--paper:#f6f5f1;--card:#fff;--ink:#1d2430;--soft:#5b6472;--line:#e2e0d8;
@@ -29,13 +49,20 @@ dl{margin:18px 0;border-top:1px solid var(--line)}dl div{display:flex;gap:16px;p
 border-bottom:1px solid var(--line)}dt{flex:0 0 34%;color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 button{font:inherit;font-weight:600;width:100%;margin-top:8px;padding:12px 18px;border:0;border-radius:9px;
 background:var(--accent);color:var(--card);cursor:pointer}button:focus-visible{outline:3px solid var(--ink);
-outline-offset:2px}footer{margin-top:20px;color:var(--soft);font-size:.85rem}
+outline-offset:2px}label{display:block;font-weight:600;margin:0 0 6px}
+input[type=password]{font:inherit;font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;
+width:100%;padding:11px 12px;border:1px solid var(--soft);border-radius:9px;background:var(--paper);
+color:var(--ink)}input[type=password]:focus-visible{outline:3px solid var(--accent);outline-offset:1px;
+border-color:var(--accent)}form{margin-top:18px}form button{margin-top:16px}a{color:var(--accent)}
+.note{font-size:.9rem;margin:10px 0 0}.wrong{color:var(--bad);border-left:3px solid var(--bad);
+padding:2px 0 2px 12px;margin:18px 0 0}footer{margin-top:20px;color:var(--soft);font-size:.85rem}
 @media(max-width:480px){main{padding:28px 22px}dl div{display:block}}
 """.strip()
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _CHECK = '<path d="M13 23l7 7 13-15"/>'
 _CROSS = '<path d="M15 15l16 16M31 15L15 31"/>'
 _ASK = '<path d="M23 13v13M23 31v1"/>'
+_KEY = '<circle cx="17" cy="23" r="5"/><path d="M22 23h12M34 23v5M29 23v4"/>'
 _LOOKS: dict[str, tuple[str, str]] = {
     "connected": ("good", _CHECK),
     "denied": ("bad", _CROSS),
@@ -43,6 +70,7 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "failed": ("bad", _CROSS),
     "elsewhere": ("bad", _CROSS),
     "confirm": ("ask", _ASK),
+    "key": ("ask", _KEY),
 }
 _TEXTS: dict[Language, dict[str, tuple[str, str]]] = {
     "en": {
@@ -72,6 +100,11 @@ _TEXTS: dict[Language, dict[str, tuple[str, str]]] = {
             "You will be sent to the login of this server. Continue only if <strong>you yourself</strong> "
             "asked for this: whoever is named here can then use your account there.",
         ),
+        "key": (
+            "Connect {server}",
+            "This server wants an API key. Enter one only if <strong>you yourself</strong> asked for this: "
+            "whoever is named here can then use your account there.",
+        ),
     },
     "pt": {
         "connected": (
@@ -100,6 +133,11 @@ _TEXTS: dict[Language, dict[str, tuple[str, str]]] = {
             "Você será levado ao login deste servidor. Continue apenas se <strong>você mesmo</strong> "
             "pediu isto: quem está indicado aqui poderá usar a sua conta lá.",
         ),
+        "key": (
+            "Conectar {server}",
+            "Este servidor pede uma chave de API. Informe uma apenas se <strong>você mesmo</strong> "
+            "pediu isto: quem está indicado aqui poderá usar a sua conta lá.",
+        ),
     },
 }
 _LABELS: dict[Language, dict[str, str]] = {
@@ -109,6 +147,16 @@ _LABELS: dict[Language, dict[str, str]] = {
         "scopes": "Asks for",
         "go": "Continue to the login",
         "a server": "The server",
+        "you": "you",
+        "place": "Sent to",
+        "use": "Used by",
+        "everybody": "everybody who uses this gateway",
+        "one": "only {user}",
+        "key": "API key",
+        "save": "Save the key",
+        "help": "Get a key at",
+        "kept": "It is kept encrypted on this gateway, and never shown again.",
+        "left": "Attempts left: {left}.",
     },
     "pt": {
         "user": "Para",
@@ -116,6 +164,38 @@ _LABELS: dict[Language, dict[str, str]] = {
         "scopes": "Solicita",
         "go": "Continuar para o login",
         "a server": "O servidor",
+        "you": "você",
+        "place": "Enviada a",
+        "use": "Usada por",
+        "everybody": "todos que usam este gateway",
+        "one": "somente {user}",
+        "key": "Chave de API",
+        "save": "Salvar a chave",
+        "help": "Obtenha uma chave em",
+        "kept": "Ela fica guardada cifrada neste gateway e nunca mais é exibida.",
+        "left": "Tentativas restantes: {left}.",
+    },
+}
+_PROBLEMS: dict[Language, dict[KeyProblem, str]] = {
+    "en": {
+        "empty": "Enter the key first.",
+        "characters": "This cannot be a key: it has blanks, line breaks or letters that no header can carry. "
+        "Copy it again, without anything around it.",
+        "long": "This is too long for a key. Copy it again, without anything around it.",
+        "refused": "The server did not accept this key, and it was not saved. Check that it was copied "
+        "completely and is still valid.",
+        "unreachable": "The server did not answer, so the key could not be tried and was not saved. "
+        "Try again in a moment.",
+    },
+    "pt": {
+        "empty": "Informe a chave primeiro.",
+        "characters": "Isto não pode ser uma chave: há espaços, quebras de linha ou letras que um cabeçalho "
+        "não transporta. Copie de novo, sem nada em volta.",
+        "long": "Isto é longo demais para uma chave. Copie de novo, sem nada em volta.",
+        "refused": "O servidor não aceitou esta chave, e ela não foi salva. Verifique se foi copiada por "
+        "inteiro e se ainda é válida.",
+        "unreachable": "O servidor não respondeu; a chave não pôde ser testada e não foi salva. "
+        "Tente de novo em instantes.",
     },
 }
 
@@ -138,9 +218,13 @@ def language_of(header: str) -> Language:
 
 
 def page(
-    kind: PageKind, language: Language, server: str = "", details: dict[str, str] | None = None
+    kind: PageKind,
+    language: Language,
+    server: str = "",
+    details: dict[str, str] | None = None,
+    form: KeyForm | None = None,
 ) -> bytes:
-    """`details` are the rows of a page that asks: `user`, `host`, `scopes`."""
+    """`details` are the rows of a page that asks: `user` (empty: whoever reads it), `host` and so on."""
     labels = _LABELS[language]
     title, text = _TEXTS[language][kind]
     heading = title.replace("{server}", server or labels["a server"])
@@ -150,16 +234,40 @@ def page(
         f'stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><circle cx="23" cy="23" r="21"/>'
         f"{path}</svg>"
     )
-    rows = "".join(
-        f"<div><dt>{labels[name]}</dt><dd>{escape(value)}</dd></div>"
-        for name, value in (details or {}).items()
-    )
-    form = f'<form method="post"><button>{labels["go"]}</button></form>' if kind == "confirm" else ""
-    listed = f"<dl>{rows}</dl>" if rows else ""
+    rows = {labels[name]: value or labels["you"] for name, value in (details or {}).items()}
+    if form is not None:
+        user = rows.get(labels["user"], labels["you"])
+        rows[labels["use"]] = labels["everybody"] if form.is_shared else labels["one"].replace("{user}", user)
+    listed = "".join(f"<div><dt>{label}</dt><dd>{escape(value)}</dd></div>" for label, value in rows.items())
     tag = "pt-BR" if language == "pt" else "en"
     return (
         f'<!doctype html><html lang="{tag}"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(heading)}</title>'
         f"<style>{_STYLE}</style></head><body><main>{mark}<h1>{escape(heading)}</h1><p>{text}</p>"
-        f"{listed}{form}</main><footer>Toolyard</footer></body></html>"
+        f"{f'<dl>{listed}</dl>' if listed else ''}{_form(kind, language, form)}"
+        f"</main><footer>Toolyard</footer></body></html>"
     ).encode()
+
+
+def _form(kind: PageKind, language: Language, form: KeyForm | None) -> str:
+    labels = _LABELS[language]
+    if kind == "confirm":
+        return f'<form method="post"><button>{labels["go"]}</button></form>'
+    if form is None:
+        return ""
+    problem = ""
+    if form.problem is not None:
+        left = labels["left"].replace("{left}", str(form.left))
+        problem = f'<p class="wrong" role="alert">{_PROBLEMS[language][form.problem]} {left}</p>'
+    help = ""
+    if form.help:
+        host = escape(urlsplit(form.help).netloc)
+        link = f'<a href="{escape(form.help)}" target="_blank" rel="noopener noreferrer">{host}</a>'
+        help = f'<p class="note">{labels["help"]} {link}</p>'
+    return (
+        f'{problem}<form method="post" autocomplete="off"><input type="hidden" name="form" '
+        f'value="{escape(form.token)}"><label for="key">{escape(form.label or labels["key"])}</label>'
+        f'<input type="password" id="key" name="key" required autofocus autocomplete="off" '
+        f'spellcheck="false" autocapitalize="off" data-1p-ignore data-lpignore="true">{help}'
+        f'<p class="note">{labels["kept"]}</p><button>{labels["save"]}</button></form>'
+    )

@@ -17,11 +17,10 @@ from msgspec.structs import replace
 from ..kit.calls.content import error_result
 from ..kit.calls.input_requests import ElicitUrl
 from ..kit.schema.validation import MismatchError
-from ..upstream.accounts import Accounts, ConsentLink
+from ..upstream.accounts import AccountAuth, Accounts, ConsentLink
 from ..upstream.base import Forward, Outcome, Upstream
 from ..upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
-from ..upstream.errors import ConsentRequiredError
-from ..upstream.http.client import EndpointAuth
+from ..upstream.errors import ConsentRequiredError, UpstreamBusyError
 from ..wire.call import Call, Caller, Principal
 from ..wire.errors import InvalidParams, McpError, MissingCapability
 from ..wire.messages import decode_params, encode
@@ -30,6 +29,7 @@ from ..wire.types import InputRequiredResult
 
 MAX_PRINCIPALS = 1000
 IDLE_SECONDS = 900.0
+BUSY_SECONDS = 5.0
 WAIT_SECONDS = 40.0
 """How long a call waits for a user who has agreed to open the page; less than most clients wait."""
 STATE_SECONDS = 900.0
@@ -47,49 +47,80 @@ class _AskedState(Struct, array_like=True):
     inner: str | None = None
 
 
+class _Inner(Struct, eq=False):
+    """What one principal uses."""
+
+    upstream: Upstream
+    used: float
+    auth: AccountAuth | None = None
+    """None if all share it."""
+    calls: int = 0
+    """How many are under way."""
+
+
 class AccountUpstream(Upstream):
-    """`open` makes the inner upstream of a principal; lists are read as `lister`."""
+    """`open` makes the inner upstream of a principal; lists are read as `lister`.
+
+    There are `most` of them at a time; those that nobody has used for long are closed first. With `is_one`
+    a single one serves all principals, because it tells them apart itself.
+    """
 
     def __init__(
         self,
         accounts: Accounts,
-        open: Callable[[EndpointAuth], Upstream],
+        open: Callable[[Principal], Upstream],
         lister: Callable[[], Principal],
         sealer: Sealer,
         clock: Callable[[], float] = time.time,
+        *,
+        most: int = MAX_PRINCIPALS,
+        is_one: bool = False,
     ) -> None:
         self.accounts = accounts
         self._server = accounts.server
-        self._is_personal = accounts.is_personal
         self._open = open
         self._lister = lister
         self._sealer = sealer
         self._clock = clock
-        self._inner: OrderedDict[tuple[str, str], Upstream] = OrderedDict()
-        self._auths: dict[tuple[str, str], EndpointAuth] = {}
-        self._used: dict[tuple[str, str], float] = {}
+        self._most = most
+        self._is_one = is_one
+        self._inner: OrderedDict[tuple[str, ...], _Inner] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def _key(self, principal: Principal) -> tuple[str, str]:
-        return (principal.tenant, principal.owner) if self._is_personal else ("", "")
+    def _key(self, principal: Principal) -> tuple[str, ...]:
+        return () if self._is_one else self.accounts.key(principal)
 
-    def _of(self, principal: Principal) -> Upstream:
+    def _of(self, principal: Principal) -> _Inner:
         key = self._key(principal)
         found = self._inner.get(key)
         if found is None:
-            while len(self._inner) >= MAX_PRINCIPALS:
-                self._drop(next(iter(self._inner)))
-            auth = self._auths[key] = self.accounts.authorizer(principal)
-            found = self._inner[key] = self._open(auth)
+            while len(self._inner) >= self._most:
+                self._drop(self._unused())
+            auth = None if self._is_one else self.accounts.authorizer(principal)
+            found = self._inner[key] = _Inner(self._open(principal), time.monotonic(), auth)
         else:
             self._inner.move_to_end(key)
-        self._used[key] = time.monotonic()
+        found.used = time.monotonic()
         return found
 
-    def _drop(self, key: tuple[str, str]) -> None:
-        self._used.pop(key, None)
-        self._auths.pop(key, None)
-        task = asyncio.create_task(_finish(self._inner.pop(key)))
+    def _unused(self) -> tuple[str, ...]:
+        """The one that was used longest ago and has no call under way."""
+        found = next((key for key, inner in self._inner.items() if not inner.calls), None)
+        if found is None:
+            reason = f"{self._most} callers use it now, and each needs a connection of its own; try again"
+            raise UpstreamBusyError(self._server, reason, BUSY_SECONDS)
+        return found
+
+    async def _send(self, principal: Principal, forward: Forward) -> Outcome:
+        inner = self._of(principal)
+        inner.calls += 1
+        try:
+            return await inner.upstream.send(forward)
+        finally:
+            inner.calls -= 1
+
+    def _drop(self, key: tuple[str, ...]) -> None:
+        task = asyncio.create_task(_finish(self._inner.pop(key).upstream))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
@@ -97,25 +128,36 @@ class AccountUpstream(Upstream):
 
     def prepare(self, forward: Forward) -> Awaitable[object] | None:
         """What the caller's credential has to wait for, such as a refresh; it raises what `send` would."""
-        principal = forward.call.caller.identity.principal
-        known = self._auths.get(self._key(principal))
-        return (known or self.accounts.authorizer(principal)).prepare()
+        caller = forward.call.caller
+        if caller is GATEWAY_CALLER:
+            return None
+        known = self._inner.get(self._key(caller.identity.principal))
+        if known is not None and known.auth is not None and known.auth.is_ready:
+            return None
+        return self._prepare(forward)
+
+    async def _prepare(self, forward: Forward) -> None:
+        with self.accounts.acting(forward.call):
+            await self.accounts.authorizer(forward.call.caller.identity.principal).prepare()
 
     async def send(self, forward: Forward) -> Outcome:
         caller = forward.call.caller
         if caller is GATEWAY_CALLER:
-            return await self._of(self._lister()).send(forward)
-        inner = self._of(caller.identity.principal)
+            return await self._send(self._lister(), forward)
+        with self.accounts.acting(forward.call):
+            return await self._send_for(caller, forward)
+
+    async def _send_for(self, caller: Caller, forward: Forward) -> Outcome:
         if "requestState" in forward.params and caller.era == "modern":
             asked = self._asked(forward)
             if asked is not None:
-                return await self._resume(inner, forward, asked)
+                return await self._resume(forward, asked)
         try:
-            return await inner.send(forward)
+            return await self._send(caller.identity.principal, forward)
         except ConsentRequiredError as error:
-            return await self._ask(inner, forward, error)
+            return await self._ask(forward, error)
 
-    async def _ask(self, inner: Upstream, forward: Forward, error: ConsentRequiredError) -> Outcome:
+    async def _ask(self, forward: Forward, error: ConsentRequiredError) -> Outcome:
         call = forward.call
         principal = call.caller.identity.principal
         link = await self.accounts.link(principal, error.scopes, error.earlier)
@@ -136,7 +178,7 @@ class AccountUpstream(Upstream):
         if not await self.accounts.wait(principal, WAIT_SECONDS):
             return self._told(forward, link)
         await call.channel.notify("notifications/elicitation/complete", {"elicitationId": link.id})
-        return await inner.send(forward)
+        return await self._send(principal, forward)
 
     def _question(self, forward: Forward, question: ElicitUrl) -> Outcome:
         """A modern client asks its user and comes back."""
@@ -166,7 +208,7 @@ class AccountUpstream(Upstream):
             raise InvalidParams("requestState belongs to another request, or has expired")
         return state
 
-    async def _resume(self, inner: Upstream, forward: Forward, asked: _AskedState) -> Outcome:
+    async def _resume(self, forward: Forward, asked: _AskedState) -> Outcome:
         """The client came back with its user's answer to our question."""
         principal = forward.call.caller.identity.principal
         answers = decode_params(forward.params.get("inputResponses", Raw(b"{}")), dict[str, Raw])
@@ -187,9 +229,9 @@ class AccountUpstream(Upstream):
                 return self._told(again, await self.accounts.link(principal), declined=True)
             await self.accounts.wait(principal, WAIT_SECONDS)
         try:
-            return await inner.send(again)
+            return await self._send(principal, again)
         except ConsentRequiredError as error:
-            return await self._ask(inner, again, error)
+            return await self._ask(again, error)
 
     def _told(self, forward: Forward, link: ConsentLink, *, declined: bool = False) -> Outcome:
         """Tells where to go: a model reads the result of a tool, and everybody else an error."""
@@ -202,23 +244,23 @@ class AccountUpstream(Upstream):
     # Upstream
 
     async def info(self) -> UpstreamInfo:
-        return await self._of(self._lister()).info()
+        return await self._of(self._lister()).upstream.info()
 
     async def reset(self) -> None:
         for inner in list(self._inner.values()):
-            await inner.reset()
+            await inner.upstream.reset()
 
     async def idle(self) -> None:
         for inner in list(self._inner.values()):
-            await inner.idle()
+            await inner.upstream.idle()
 
     def close_idle(self) -> None:
         now = time.monotonic()
         for key, inner in list(self._inner.items()):
-            if now - self._used.get(key, now) > IDLE_SECONDS:
+            if now - inner.used > IDLE_SECONDS and not inner.calls:
                 self._drop(key)
             else:
-                inner.close_idle()
+                inner.upstream.close_idle()
 
     async def close(self) -> None:
         for key in list(self._inner):
@@ -245,10 +287,11 @@ class AccountUpstream(Upstream):
 
     def abandon(self, state: str) -> None:
         for inner in self._inner.values():
-            inner.abandon(state)
+            inner.upstream.abandon(state)
 
     def _known(self, call: Call) -> Upstream | None:
-        return self._inner.get(self._key(call.caller.identity.principal))
+        found = self._inner.get(self._key(call.caller.identity.principal))
+        return None if found is None else found.upstream
 
 
 async def _finish(inner: Upstream) -> None:

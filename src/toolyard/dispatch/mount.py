@@ -42,7 +42,7 @@ from ..upstream.errors import (
     UpstreamTimeoutError,
     is_refusal,
 )
-from ..wire.call import Call, Caller, Channel, key_header_value, thread_of
+from ..wire.call import CALLER_TOKEN, Call, Caller, Channel, key_header_value, thread_of
 from ..wire.errors import McpError
 
 logger = logging.getLogger("toolyard.dispatch")
@@ -273,10 +273,12 @@ class Mount:
         """With the caller's keys for this server (as headers if it is reached over HTTP) and no others."""
         sent = forward.call.secrets or {}
         ours = {name: sent[name] for name in self.config.caller_keys if name in sent}
+        headers = {name: key_header_value(name, key) for name, key in ours.items()}
+        if self.config.acts_for_caller and CALLER_TOKEN in sent:
+            ours[CALLER_TOKEN] = sent[CALLER_TOKEN]  # to be exchanged, and in no header
         forward = replace(forward, call=replace(forward.call, secrets=ours or None))
         if self.transport != "http" or not ours:
             return replace(forward, secrets=ours or None)
-        headers = {name: key_header_value(name, key) for name, key in ours.items()}
         return replace(forward, secrets=ours, headers={**(forward.headers or {}), **headers})
 
     async def send(self, forward: Forward) -> Outcome:

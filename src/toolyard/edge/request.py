@@ -14,6 +14,8 @@ from msgspec.structs import replace
 
 from ..wire.call import (
     AUTHORIZATION,
+    CALLER_TOKEN,
+    ISSUED,
     LATEST_HEADER,
     LEGACY_HEADERS,
     NO_CHANNEL,
@@ -349,6 +351,8 @@ class CallerKeys(Struct, frozen=True):
     every: bool = False
     """Whether each header carries a separate key; otherwise only the first header present is used."""
     admit: Admit | None = None
+    tokens: bool = False
+    """Whether calls get the token of an issuer that their caller came with: a server has it exchanged."""
 
 
 class CallerKeySetting(Struct):
@@ -374,6 +378,17 @@ class CallerKeyReader:
         keys = self.setting.keys
         if keys is None:
             return identity, None
+        found_identity, found = await self._read(keys, headers, identity)
+        sent = headers.raw.get(AUTHORIZATION.encode()) if keys.tokens else None
+        if sent is not None and identity.principal.kind in ISSUED:
+            token = sent.strip().partition(b" ")[2].strip().decode("latin-1")
+            secret = Secret(token, self._sealer.fingerprint(token, _PURPOSE))
+            found = {**(found or {}), CALLER_TOKEN: secret}
+        return found_identity, found
+
+    async def _read(
+        self, keys: CallerKeys, headers: RequestHeaders, identity: Identity
+    ) -> tuple[Identity, Mapping[str, Secret] | None]:
         found: dict[str, Secret] = {}
         for name in keys.headers:
             value = _key_in(headers, name)

@@ -106,6 +106,8 @@ class RestApi:
             reply, wait = await self.send(draft, key, seconds)
         except RestTransportError as error:
             raise transport_error(error, self.texts, draft.repeatable) from None
+        if reply.status == 401 and key is not None:
+            key.refuse()
         if not 200 <= reply.status < 300:
             messages = {**self.definition.errors, **(errors or {})}
             raise status_error(reply, messages, self.texts, key, wait)

@@ -1,7 +1,9 @@
 """Sessions at upstreams, held for a conversation, and the credentials of a tenant."""
 
 from .leases import BeginSession, Lease, Leases, NewSession
-from .profiles import CredentialProfile, ProfileError, ProfileStore, cipher_for
+from .old_profiles import OldProfiles
+from .profile_errors import ProfileError
+from .profiles import CredentialProfile, ProfileStore
 
 __all__ = [
     "BeginSession",
@@ -9,7 +11,7 @@ __all__ = [
     "Lease",
     "Leases",
     "NewSession",
+    "OldProfiles",
     "ProfileError",
     "ProfileStore",
-    "cipher_for",
 ]

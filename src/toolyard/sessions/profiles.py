@@ -1,32 +1,45 @@
-"""Credential profiles: the credentials of a tenant for a service, encrypted at rest.
+"""Credential profiles: the credentials of a tenant for a service, their secrets in the vault.
 
-Owns names, defaults, the key, and the separation of tenants. The caller knows what a configuration means
+Owns names, defaults, and the separation of tenants. Names and times are one value of the state store; each
+configuration is a secret of the vault, under its tenant and id. The caller knows what a configuration means
 and whether it still works. No error message contains a credential or a key.
 """
 
 import asyncio
-import base64
-import binascii
+import contextlib
 import hashlib
 import hmac
-import os
 import random
 import secrets
-import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
 
-from ..state.store import MAX_VALUE, State, StateExtraError, StateUnusableError, is_shared, kind_of
+from ..state.store import MAX_VALUE, State, StateError, StateUnavailableError, StateUnusableError
+from ..vault.base import (
+    SecretAddress,
+    SecretStore,
+    StoredSecret,
+    VaultError,
+    VaultKeyError,
+    VaultUnavailableError,
+)
 from .leases import state_key
+from .old_profiles import OldProfiles
+from .profile_errors import (
+    InvalidProfileError,
+    MissingProfileKeyError,
+    ProfileError,
+    ProfileLockedError,
+    TooManyProfilesError,
+    UnknownProfileError,
+)
 
-if TYPE_CHECKING:
-    from cryptography.fernet import Fernet
+T = TypeVar("T")
 
 
 class CredentialProfile(Struct, frozen=True, kw_only=True):
@@ -66,7 +79,8 @@ class StoredProfile(Struct, frozen=True, kw_only=True):
     mcp_qualified_name: str
     profile_name: str
     display_name: str
-    encrypted_config: str
+    encrypted_config: str = ""
+    """As an earlier version encrypted it; empty if the vault has it."""
     config_hash: str
     is_active: bool
     is_default: bool
@@ -78,7 +92,7 @@ class TenantProfiles(Struct, frozen=True):
     """All profiles of a tenant, oldest first. Stored as one value, so names and defaults stay consistent."""
 
     profiles: tuple[StoredProfile, ...] = ()
-    format: int = 1
+    format: int = 2
 
     def find(self, profile_id: str) -> StoredProfile | None:
         return next((each for each in self.profiles if each.profile_id == profile_id), None)
@@ -123,160 +137,32 @@ def free_name(name: str, taken: set[str]) -> str:
     return free
 
 
-class ProfileError(Exception):
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message if hint is None else f"{message}; hint: {hint}")
-        self.message = message
-        self.hint = hint
-
-
-class UnknownProfileError(ProfileError):
-    pass
-
-
-class InvalidProfileError(ProfileError):
-    pass
-
-
-class TooManyProfilesError(ProfileError):
-    pass
-
-
-class ProfileLockedError(ProfileError):
-    pass
-
-
-class MissingProfileKeyError(ProfileLockedError):
-    pass
-
-
-class WrongProfileKeyError(ProfileLockedError):
-    pass
-
-
-KEY_FILE = "profiles.key"
-_MAKE_ONE = "set key in [state], or the variable ENCRYPTION_KEY, to the same text for every gateway"
-
-
-class Cipher:
-    """Encrypts and decrypts. Looks for the key on first use, so none is needed without profiles."""
-
-    def __init__(self, key: Callable[[], bytes]) -> None:
-        self._find = key
-        self._found: tuple[bytes, Fernet] | None = None
-
-    async def ready(self) -> None:
-        """Loads the key in a thread: deriving one from a text takes about 50 ms."""
-        if self._found is None:
-            await asyncio.to_thread(self._opened)
-
-    def close(self, text: bytes) -> str:
-        return self._opened()[1].encrypt(text).decode()
-
-    def open(self, token: str) -> bytes:
-        fernet = self._opened()[1]
-        from cryptography.fernet import InvalidToken
-
-        try:
-            return fernet.decrypt(token.encode())
-        except InvalidToken:
-            raise WrongProfileKeyError(
-                "the credential profiles were encrypted with another key",
-                "restore that key as key in [state]; the profiles are unchanged",
-            ) from None
-
-    def fingerprint(self, text: bytes) -> str:
-        """Returns a keyed hash: equal for equal texts, and no help in guessing one without the key."""
-        return hmac.new(self._opened()[0], text, hashlib.sha256).hexdigest()
-
-    def _opened(self) -> "tuple[bytes, Fernet]":
-        if self._found is None:
-            try:
-                from cryptography.fernet import Fernet  # 10 to 20 ms, once, only if profiles are used
-            except ImportError:
-                raise StateExtraError("credential profiles", "profiles") from None
-            key = self._find()
-            self._found = key, Fernet(base64.urlsafe_b64encode(key))
-        return self._found
-
-
-def cipher_for(key: str, url: str, folder: Path | None) -> Cipher:
-    """Uses the given key; without one, a key file of this machine, unless the state is shared."""
-    if key:
-        return Cipher(lambda: _from_text(key))
-    if is_shared(url):
-        return Cipher(_refuse)
-    if folder is None:
-        if kind_of(url) != "memory":
-            return Cipher(_refuse)
-        # The profiles are in memory only, and so is their key.
-        made = secrets.token_bytes(32)
-        return Cipher(lambda: made)
-    return Cipher(lambda: _from_file(folder / KEY_FILE))
-
-
-def _refuse() -> bytes:
-    raise MissingProfileKeyError("credential profiles in a shared store need a key", _MAKE_ONE)
-
-
-def _from_text(text: str) -> bytes:
-    """Returns a Fernet key unchanged; derives one from any other text with scrypt, to slow down guessing."""
-    try:
-        key = base64.b64decode(text.strip(), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
-    if len(key) == 32:
-        return key
-    # The salt is fixed because every gateway must derive the same key.
-    return hashlib.scrypt(text.encode(), salt=b"toolyard profiles", n=1 << 14, r=8, p=1, dklen=32)
-
-
-def _from_file(path: Path) -> bytes:
-    try:
-        if not path.exists():
-            _create(path)
-        return _from_text(path.read_text().strip())
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not a text"
-        raise MissingProfileKeyError(
-            f"no key for credential profiles in {str(path)!r}: {reason}", _MAKE_ONE
-        ) from None
-
-
-def _create(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Written to a private file first and then linked, so two processes that start together use one key.
-    handle, draft = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(base64.urlsafe_b64encode(secrets.token_bytes(32)))
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(draft)
-
-
 MAX_PROFILES = 200
+OLD_FORMAT = 1
+"""Configurations are beside the names, encrypted."""
+FINGERPRINTS = "fingerprints"
+"""The name of the secret that keys `config_hash`; no profile has such an id."""
 MAX_CONFIG = 16 << 10
 """Bytes of JSON."""
 MAX_NAME = 200
 TRIES = 40
 """Attempts to change profiles that others change at the same time."""
 
-__all__ = ["CredentialProfile", "ProfileStore"]
-
 _decode = msgspec.json.Decoder(TenantProfiles).decode
 _encode = msgspec.json.Encoder().encode
-_decode_secret = msgspec.json.Decoder(tuple[str, str, dict[str, Any]]).decode
+_decode_config = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ProfileStore:
-    """Every method may raise ProfileError or StateError and then changes nothing."""
+    """Every method may raise ProfileError or StateError and then changes nothing.
 
-    def __init__(self, state: State, cipher: Cipher) -> None:
+    `old` opens what earlier versions encrypted. Such profiles move to the vault when they are next used.
+    """
+
+    def __init__(self, state: State, secrets: SecretStore, old: OldProfiles) -> None:
         self._state = state
-        self._cipher = cipher
+        self._secrets = secrets
+        self._old = old
 
     async def create(
         self,
@@ -292,14 +178,11 @@ class ProfileStore:
         """Uses the next free name, such as "work (2)". The first profile for a service is its default."""
         _check_name("qualified name", mcp_qualified_name)
         _check_name("profile name", profile_name)
-        await self._cipher.ready()
+        text = _encoded(config)
         id = str(uuid4())
-        token, mark = self._closed(tenant, id, config)
+        mark = await self._fingerprint(tenant, text)
 
         def add(folder: TenantProfiles) -> tuple[TenantProfiles, StoredProfile]:
-            if folder.profiles:
-                # All profiles share one key: raise an error now if this gateway has another one.
-                self._opened(tenant, folder.profiles[0])
             if len(folder.profiles) >= MAX_PROFILES:
                 raise TooManyProfilesError(
                     f"there are {MAX_PROFILES} credential profiles already", "delete one first"
@@ -311,7 +194,6 @@ class ProfileStore:
                 mcp_qualified_name=mcp_qualified_name,
                 profile_name=name,
                 display_name=display_name or name,
-                encrypted_config=token,
                 config_hash=mark,
                 is_active=is_active,
                 is_default=False,
@@ -321,18 +203,25 @@ class ProfileStore:
             folder = folder.having(made).settled(mcp_qualified_name, id if is_default else "")
             return folder, folder.find(id) or made
 
-        return _profile(tenant, await self._change(tenant, add), config)
+        await self._read(tenant)  # first, so that nothing is written beside what cannot be used
+        # The secret first: a name without one would be a profile that does not open.
+        await self._asked(self._secrets.replace(_address(tenant, id), text, None))
+        try:
+            return _profile(tenant, await self._change(tenant, add), config)
+        except BaseException:
+            await self._forget(tenant, id)
+            raise
 
     async def list(self, tenant: str, mcp_qualified_name: str = "") -> list[CredentialProfile]:
         """Returns the profiles, oldest first; only those for one service if it is named."""
         _, folder = await self._read(tenant)
         wanted = [each for each in folder.profiles if mcp_qualified_name in ("", each.mcp_qualified_name)]
-        return [_profile(tenant, each, self._opened(tenant, each)) for each in wanted]
+        return [_profile(tenant, each, await self._config(tenant, each)) for each in wanted]
 
     async def get(self, tenant: str, profile_id: str) -> CredentialProfile:
         _, folder = await self._read(tenant)
         found = _known(folder, profile_id)
-        return _profile(tenant, found, self._opened(tenant, found))
+        return _profile(tenant, found, await self._config(tenant, found))
 
     async def update(
         self,
@@ -348,29 +237,33 @@ class ProfileStore:
         """Changes what is not None. With `is_default` False, another profile may become the default."""
         if profile_name is not None:
             _check_name("profile name", profile_name)
-        await self._cipher.ready()
-        closed = None if config is None else self._closed(tenant, profile_id, config)
+        _, folder = await self._read(tenant)
+        known = _known(folder, profile_id)
+        before = await self._secret(tenant, known)
+        text = before.value if config is None else _encoded(config)
+        mark = known.config_hash if config is None else await self._fingerprint(tenant, text)
 
         def change(folder: TenantProfiles) -> tuple[TenantProfiles, StoredProfile]:
-            before = _known(folder, profile_id)
-            self._opened(tenant, before)
-            taken = folder.names(before.mcp_qualified_name, but=profile_id)
+            known = _known(folder, profile_id)
+            taken = folder.names(known.mcp_qualified_name, but=profile_id)
             changed = msgspec.structs.replace(
-                before,
-                profile_name=free_name(profile_name, taken) if profile_name else before.profile_name,
-                display_name=before.display_name if display_name is None else display_name,
-                encrypted_config=before.encrypted_config if closed is None else closed[0],
-                config_hash=before.config_hash if closed is None else closed[1],
-                is_active=before.is_active if is_active is None else is_active,
-                is_default=before.is_default and is_default is not False,
+                known,
+                profile_name=free_name(profile_name, taken) if profile_name else known.profile_name,
+                display_name=known.display_name if display_name is None else display_name,
+                config_hash=known.config_hash if config is None else mark,
+                is_active=known.is_active if is_active is None else is_active,
+                is_default=known.is_default and is_default is not False,
                 updated_at=_now(),
             )
             preferred = profile_id if is_default else ""
-            folder = folder.having(changed).settled(before.mcp_qualified_name, preferred)
+            folder = folder.having(changed).settled(known.mcp_qualified_name, preferred)
             return folder, folder.find(profile_id) or changed
 
-        changed = await self._change(tenant, change)
-        return _profile(tenant, changed, self._opened(tenant, changed))
+        if config is not None:
+            address = _address(tenant, profile_id)
+            if await self._asked(self._secrets.replace(address, text, before.version)) is None:
+                raise ProfileError("another request has just changed this credential profile", "try again")
+        return _profile(tenant, await self._change(tenant, change), _decode_config(text))
 
     async def delete(self, tenant: str, profile_id: str) -> CredentialProfile:
         """Returns the deleted profile, without its configuration if that cannot be decrypted. If it was the
@@ -380,19 +273,21 @@ class ProfileStore:
             known = _known(folder, profile_id)
             return folder.without(known).settled(known.mcp_qualified_name), known
 
-        deleted = await self._change(tenant, remove)
+        deleted = await self._change(tenant, remove, move=False)
         try:
-            return _profile(tenant, deleted, self._opened(tenant, deleted))
-        except ProfileLockedError:
-            return _profile(tenant, deleted, {})
+            config = await self._config(tenant, deleted)
+        except (ProfileLockedError, StateError):
+            config = {}
+        await self._forget(tenant, profile_id)
+        return _profile(tenant, deleted, config)
 
     async def free_name(self, tenant: str, mcp_qualified_name: str, profile_name: str) -> str:
         """Returns the name that a new profile would get."""
         _, folder = await self._read(tenant)
         return free_name(profile_name, folder.names(mcp_qualified_name))
 
-    async def _read(self, tenant: str) -> tuple[bytes | None, TenantProfiles]:
-        await self._cipher.ready()
+    async def _read(self, tenant: str, *, move: bool = True) -> tuple[bytes | None, TenantProfiles]:
+        """`move` takes what an earlier version encrypted over into the vault."""
         raw = await self._state.get(state_key("profiles", tenant))
         if raw is None:
             return None, TenantProfiles()
@@ -400,20 +295,49 @@ class ProfileStore:
             folder = _decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError):
             folder = TenantProfiles(format=0)
-        if folder.format != TenantProfiles().format:
+        if folder.format not in (TenantProfiles().format, OLD_FORMAT):
             # Never overwrite unknown data.
             raise StateUnusableError(
                 "the credential profiles in the store were not written by this version of Toolyard",
                 "use the version that wrote them",
             )
-        return raw, folder
+        if move and any(each.encrypted_config for each in folder.profiles):
+            return await self._moved(tenant, raw, folder)
+        return raw, TenantProfiles(folder.profiles)
+
+    async def _moved(
+        self, tenant: str, raw: bytes, folder: TenantProfiles
+    ) -> tuple[bytes | None, TenantProfiles]:
+        """The names are replaced when all secrets are in the vault: stopped half-way, it begins anew."""
+        moved: list[StoredProfile] = []
+        for each in folder.profiles:
+            if each.encrypted_config:
+                config = await asyncio.to_thread(
+                    self._old.open, tenant, each.profile_id, each.encrypted_config
+                )
+                text = _encoded(config)
+                address = _address(tenant, each.profile_id)
+                if await self._asked(self._secrets.read(address)) is None:
+                    await self._asked(self._secrets.replace(address, text, None))
+                mark = await self._fingerprint(tenant, text)
+                each = msgspec.structs.replace(each, encrypted_config="", config_hash=mark)
+            moved.append(each)
+        after = TenantProfiles(tuple(moved))
+        value = _encode(after)
+        if await self._state.swap(state_key("profiles", tenant), raw, value):
+            return value, after
+        return await self._read(tenant)  # somebody else was faster
 
     async def _change(
-        self, tenant: str, change: Callable[[TenantProfiles], tuple[TenantProfiles, StoredProfile]]
+        self,
+        tenant: str,
+        change: Callable[[TenantProfiles], tuple[TenantProfiles, StoredProfile]],
+        *,
+        move: bool = True,
     ) -> StoredProfile:
         key = state_key("profiles", tenant)
         for _ in range(TRIES):
-            before, folder = await self._read(tenant)
+            before, folder = await self._read(tenant, move=move)
             changed, kept = change(folder)
             after = _encode(changed) if changed.profiles else None
             if after is not None and len(after) > MAX_VALUE:
@@ -425,27 +349,57 @@ class ProfileStore:
             await asyncio.sleep(random.uniform(0, 0.05))
         raise ProfileError("other requests keep changing the credential profiles", "try again")
 
-    def _closed(self, tenant: str, id: str, config: dict[str, Any]) -> tuple[str, str]:
-        try:
-            text = msgspec.json.encode(config, order="sorted")
-        except (TypeError, ValueError, RecursionError):
-            # The message must not quote the configuration: it is secret.
-            raise InvalidProfileError("a credential profile's configuration has to be JSON") from None
-        if len(text) > MAX_CONFIG:
-            raise InvalidProfileError(
-                f"the configuration has {len(text)} bytes of JSON", f"at most {MAX_CONFIG}"
-            )
-        # The tenant is encrypted too, so nobody with access to the store can give it to another tenant.
-        token = self._cipher.close(msgspec.json.encode([tenant, id, msgspec.Raw(text)]))
-        return token, self._cipher.fingerprint(text)
+    async def _config(self, tenant: str, kept: StoredProfile) -> dict[str, Any]:
+        if kept.encrypted_config:
+            return await asyncio.to_thread(self._old.open, tenant, kept.profile_id, kept.encrypted_config)
+        return _decode_config((await self._secret(tenant, kept)).value)
 
-    def _opened(self, tenant: str, kept: StoredProfile) -> dict[str, Any]:
-        owner, id, config = _decode_secret(self._cipher.open(kept.encrypted_config))
-        if (owner, id) != (tenant, kept.profile_id):
+    async def _secret(self, tenant: str, kept: StoredProfile) -> StoredSecret:
+        found = await self._asked(self._secrets.read(_address(tenant, kept.profile_id)))
+        if found is None:
             raise ProfileLockedError(
-                f"the data stored for credential profile {kept.profile_id!r} belongs to another one"
+                f"the vault does not have the configuration of credential profile {kept.profile_id!r}",
+                "`toolyard vault import` a backup, or delete the profile and make it again",
             )
-        return config
+        return found
+
+    async def _fingerprint(self, tenant: str, text: bytes) -> str:
+        """A keyed hash: equal for equal texts of a tenant, and no help in guessing one without the key."""
+        address = _address(tenant, FINGERPRINTS)
+        while (found := await self._asked(self._secrets.read(address, 60.0))) is None:
+            await self._asked(self._secrets.replace(address, secrets.token_bytes(32), None))
+        return hmac.new(found.value, text, hashlib.sha256).hexdigest()
+
+    async def _forget(self, tenant: str, id: str) -> None:
+        """What nobody refers to any more does no harm if it stays."""
+        with contextlib.suppress(VaultError):
+            await self._secrets.delete(_address(tenant, id))
+
+    async def _asked(self, asking: Awaitable[T]) -> T:
+        """What goes wrong with the vault, in the words of profiles."""
+        try:
+            return await asking
+        except VaultUnavailableError as error:
+            raise StateUnavailableError(error.message, error.hint) from None
+        except VaultKeyError as error:
+            raise MissingProfileKeyError(error.message, error.hint) from None
+        except VaultError as error:
+            raise ProfileLockedError(error.message, error.hint) from None
+
+
+def _address(tenant: str, name: str) -> SecretAddress:
+    return SecretAddress(tenant=tenant, kind="profile", name=name)
+
+
+def _encoded(config: dict[str, Any]) -> bytes:
+    try:
+        text = msgspec.json.encode(config, order="sorted")
+    except (TypeError, ValueError, RecursionError):
+        # The message must not quote the configuration: it is secret.
+        raise InvalidProfileError("a credential profile's configuration has to be JSON") from None
+    if len(text) > MAX_CONFIG:
+        raise InvalidProfileError(f"the configuration has {len(text)} bytes of JSON", f"at most {MAX_CONFIG}")
+    return text
 
 
 def _profile(tenant: str, kept: StoredProfile, config: dict[str, Any]) -> CredentialProfile:

@@ -1,10 +1,11 @@
 """The accounts of callers at a server: what a kind of credential has to offer to the gateway."""
 
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from msgspec import Struct
 
-from ..wire.call import Principal
+from ..wire.call import Call, Principal
 from .http.client import EndpointAuth
 
 
@@ -21,6 +22,19 @@ class ConsentLink(Struct, frozen=True):
     """Names the question to clients of the legacy era."""
 
 
+class AccountAuth(EndpointAuth, Protocol):
+    """One account's credential."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a request has nothing to wait for."""
+        ...
+
+    async def prepare(self) -> None:
+        """Wait for what a request would wait for, where that keeps nobody else waiting."""
+        ...
+
+
 class Accounts(Protocol):
     """All callers' accounts at one server."""
 
@@ -28,11 +42,27 @@ class Accounts(Protocol):
     def server(self) -> str: ...
 
     @property
+    def kind(self) -> str:
+        """How it is connected, as a search names it: `oauth` or `api_key`."""
+        ...
+
+    @property
     def is_personal(self) -> bool:
         """Whether each caller has one of its own; otherwise all share one."""
         ...
 
-    def authorizer(self, principal: Principal) -> EndpointAuth: ...
+    def key(self, principal: Principal) -> tuple[str, ...]:
+        """Callers with the same key share connections."""
+        ...
+
+    def authorizer(self, principal: Principal) -> AccountAuth: ...
+
+    def acting(self, call: Call) -> AbstractContextManager[None]:
+        """While it lasts, what the call brought may be used to get a credential.
+
+        Raises CredentialError if the caller cannot have one.
+        """
+        ...
 
     async def state(self, principal: Principal) -> AccountState: ...
 

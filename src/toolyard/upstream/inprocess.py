@@ -211,6 +211,22 @@ class InProcessUpstream(Upstream):
         size = len(memoryview(body)) if isinstance(body, Raw) else body.size
         return Outcome(body, size, kind if kind in ("input_required", "task") else "complete", is_error)
 
+    async def key_headers(self) -> tuple[str, ...]:
+        """The headers in which the server looks for a caller's key."""
+        keys = (self._server or await self._loaded()).caller_keys
+        return () if keys is None else keys.headers
+
+    async def admits(self, key: Secret) -> bool:
+        """Whether the server lets in a caller with this key; True if it cannot tell beforehand."""
+        keys = (self._server or await self._loaded()).caller_keys
+        if keys is None or keys.admit is None:
+            return True
+        try:
+            await keys.admit(key)
+        except Refused:
+            return False
+        return True
+
     async def info(self) -> UpstreamInfo:
         server = await self._loaded()
         call = Call("server/discover", Raw(encode(DISCOVER)), GATEWAY_CALLER, NO_CHANNEL, 1)
@@ -232,4 +248,6 @@ async def _admit(server: Server, brought: Mapping[str, Secret]) -> None:
     try:
         await keys.admit(key)
     except Refused as refused:
+        if refused.status == 401:
+            key.refuse()
         raise InvalidRequest(refused.message) from None

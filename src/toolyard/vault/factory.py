@@ -7,8 +7,9 @@ from pathlib import Path
 from ..config import Config
 from ..state.factory import lasting_state
 from ..state.memory import MemoryState
-from ..state.store import State, StateError, is_shared, kind_of
+from ..state.store import State, StateError, file_of, is_shared, kind_of
 from .base import VaultUnavailableError
+from .envelope import KEY_BYTES, aes
 from .master_keys import (
     EnvSource,
     FileSource,
@@ -47,6 +48,32 @@ def open_vault(
     return Vault(found, keys, owns_state=is_own)
 
 
+def needs_vault(config: Config) -> bool:
+    """Whether a gateway with this configuration keeps secrets, or refers to some, from its start on."""
+    refers = any(reference.kind == "secret" for reference in config.references)
+    return refers or any(server.auth is not None for server in config.servers)
+
+
+def is_made(config: Config, folder: Path | None) -> bool:
+    """Whether the store of the vault exists; opening it would make it."""
+    kind = kind_of(config.state.url)
+    if folder is None or kind not in ("sqlite", "memory"):
+        return True
+    return file_of(config.state.url if kind == "sqlite" else "sqlite:", folder).exists()
+
+
+async def check_vault(config: Config, folder: Path | None) -> None:
+    """Raises VaultError if a gateway with this configuration would not start. Writes nothing."""
+    if not is_made(config, folder):
+        require_key(config, folder)
+        return
+    vault = open_vault(config, folder)
+    try:
+        await vault.check(make=False)
+    finally:
+        await vault.close()
+
+
 def sources(
     config: Config, folder: Path | None, environ: Mapping[str, str] = os.environ
 ) -> tuple[KeySource, list[KeySource]]:
@@ -77,6 +104,7 @@ def _no_key(reason: str) -> MissingSource:
 
 def require_key(config: Config, folder: Path | None, environ: Mapping[str, str] = os.environ) -> None:
     """Raises VaultError if no key is there and none can be made; for whoever is about to need the vault."""
+    aes(bytes(KEY_BYTES))  # raises if the extra is not installed
     source, _ = sources(config, folder, environ)
     if source.exists() or not MasterKeys(source).makes_first:
         source.load()

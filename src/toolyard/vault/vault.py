@@ -291,10 +291,19 @@ class Vault:
 
     # Its care
 
-    async def check(self) -> None:
-        """Raises VaultError unless there is a master key that opens what is in the store."""
+    async def check(self, *, make: bool = True) -> None:
+        """Raises VaultError unless there is a master key that opens what is in the store.
+
+        The first one is made where it is missing; without `make` nothing is written.
+        """
+        aes(bytes(KEY_BYTES))  # raises if the extra is not installed
         if self.keys.makes_first:
-            await self.make_master()
+            if make:
+                await self.make_master()
+            elif not await asyncio.to_thread(self.keys.source.exists):
+                if await self._asked(self._state.keys(TENANTS)):
+                    self.keys.source.load()  # raises, and says where the key is missing
+                return
         await self.keys.read_again()
         for key in (await self._asked(self._state.keys(TENANTS)))[:1]:
             record = await self._tenant_at(key)

@@ -123,6 +123,14 @@ class ViewContext:
         return self.settings.list_wait
 
 
+class MissingAccount(Struct, frozen=True):
+    """The caller has no account at a server that wants one."""
+
+    auth: str
+    """How it is connected: `oauth` or `api_key`."""
+    reason: str
+
+
 class MetaToolContext(Struct, kw_only=True):
     view_context: ViewContext
     index: "Callable[[], Awaitable[ToolIndex]]"
@@ -139,20 +147,20 @@ class MetaToolContext(Struct, kw_only=True):
     accounts: "Callable[[], Mapping[str, Accounts]]" = dict
     """The accounts of callers at servers that want a login, by server name."""
 
-    async def unconnected(self, call: Call, servers: "Iterable[str]") -> dict[str, str]:
+    async def unconnected(self, call: Call, servers: "Iterable[str]") -> "dict[str, MissingAccount]":
         """Which of these servers the caller has no account at, and why."""
         accounts = self.accounts()
-        found: dict[str, str] = {}
+        found: dict[str, MissingAccount] = {}
         for server in dict.fromkeys(servers):
             if server not in accounts:
                 continue
             try:
                 state = await accounts[server].state(call.caller.identity.principal)
             except CredentialError as error:
-                found[server] = error.reason
+                found[server] = MissingAccount(accounts[server].kind, error.reason)
             else:
                 if not state.connected:
-                    found[server] = state.reason
+                    found[server] = MissingAccount(accounts[server].kind, state.reason)
         return found
 
     def remotes_of(self, call: Call) -> "Mapping[str, Remote]":

@@ -94,16 +94,21 @@ def read_legacy_progress_token(body: bytes, params: Raw) -> Id | None:
 
 
 AUTHORIZATION = "authorization"
+CALLER_TOKEN = "caller token"
+"""Among the secrets of a call: the token of an issuer that its caller came with, where a server has it
+exchanged. No header can have this name, so none carries it on."""
 MAX_KEY_LENGTH = 4096
 _USABLE_KEY = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 """Printable ASCII without blanks. No commas, because a proxy may have joined several headers with one."""
 
 
 class Secret:
-    __slots__ = ("_value", "fingerprint")
+    __slots__ = ("_value", "fingerprint", "is_refused")
 
     def __init__(self, value: str, fingerprint: str) -> None:
         self._value: str | None = value
+        self.is_refused = False
+        """The service that it is for did not accept it. A gateway that keeps the key asks for another."""
         self.fingerprint = fingerprint
         """A keyed hash. It distinguishes callers in logs, caches and sessions without revealing the key."""
 
@@ -112,6 +117,10 @@ class Secret:
         if self._value is None:
             raise RuntimeError("the request is over, and its caller's key has been erased")
         return self._value
+
+    def refuse(self) -> None:
+        """Say that the service answered that this key is not valid."""
+        self.is_refused = True
 
     def forget(self) -> None:
         """Erase the key when the request is over; the fingerprint stays."""
@@ -141,6 +150,8 @@ def is_usable_key(value: str) -> bool:
 
 CredentialKind = Literal["local", "key", "jwt", "introspection", "login", "proxy", "grant", "application"]
 """How a caller showed who it is. `application`: by the hook of whoever embeds the edge."""
+ISSUED: tuple[CredentialKind, ...] = ("jwt", "introspection")
+"""Those that are an issuer's access token."""
 
 
 class Right(Struct, frozen=True):

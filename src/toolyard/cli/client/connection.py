@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +13,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ...config import Config
+from ...wire.call import Principal
 from ...wire.errors import INTERNAL_ERROR, MISSING_CAPABILITY, McpError
 from ...wire.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from .. import target, traffic
@@ -54,7 +55,7 @@ class ServerStatus(Struct, frozen=True):
     state: str
     """`ready`, `starting`, `down`, `not usable` (as the file has it) or `disabled`."""
     detail: str = ""
-    """Why, or what it is doing."""
+    """Why, or what it is doing; of one that is ready, why it has no account to be called with."""
     seconds: float = 0.0
     """For how long it has been starting."""
     holds: Mapping[str, frozenset[str]] = {}
@@ -365,6 +366,8 @@ class MountedSession(CliSession):
         # What goes wrong with a server is shown as a warning of the command, not as a log line too.
         log_to_stderr(True) if where.debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
         self._gateway = loader.make_gateway(self._config, None)
+        self._lacking: dict[str, str] = {}
+        """Servers that whoever runs this has no account at, and why."""
         wait = config.gateway.list_wait if where.wait is None else where.wait
         try:
             self.run(self._started(wait, where, user))
@@ -385,6 +388,11 @@ class MountedSession(CliSession):
         ]
         # Whoever has what is wanted may take as long as it starts; nobody else is waited for then.
         await wait_for_servers(doubtful, math.inf if owners else wait, user)
+        for name, accounts in self._gateway.accounts().items():
+            with suppress(McpError):  # a server that cannot be asked says so itself
+                state = await accounts.state(Principal())
+                if not state.connected:
+                    self._lacking[name] = f"{state.reason}; run `toolyard login {name}`"
 
     def _owners(self, wanted: str) -> "list[ServerCatalogue]":
         """Who has what is wanted, or would have it by its name."""
@@ -446,7 +454,7 @@ class MountedSession(CliSession):
                 yield ServerStatus(
                     server_catalogue.name,
                     DOWN if server_catalogue.fault else READY,
-                    server_catalogue.fault or "",
+                    server_catalogue.fault or self._lacking.get(server_catalogue.name, ""),
                     0.0,
                     holds,
                 )

@@ -71,9 +71,13 @@ def command(connect: bool, timeout: float | None, config: Path | None, as_json: 
     findings = list(found.findings)
     servers: list[CheckedServer] = []
     if found.config is not None:
+        unusable = list(_vault_findings(found.config, file))
+        findings += unusable
         # First, because lists that are read now are those that the patterns of rules are held against.
-        servers = _try_servers(found.config, timeout, debug) if connect else []
+        servers = _try_servers(found.config, timeout, debug) if connect and not unusable else []
         findings += _further_findings(found.config, file)
+        if not unusable:
+            findings += _login_findings(found.config, file)
     if as_json:
         print_json(_as_json(found.files, findings, servers))
     else:
@@ -81,7 +85,7 @@ def command(connect: bool, timeout: float | None, config: Path | None, as_json: 
         if servers:
             click.echo()
             _print_servers(servers)
-        elif connect and found.config is None:
+        elif connect and any(one.level == "error" for one in findings):
             hint("no server was tried: correct the file first")
     if any(one.level == "error" for one in findings) or any(one.problem for one in servers):
         raise click.exceptions.Exit(FAILED)
@@ -129,6 +133,28 @@ def _further_findings(config: "Config", file: Path) -> "Iterator[ConfigFinding]"
     for line in policy.warnings:
         yield ConfigFinding("warning", f"{name}: [access]", line)
     yield from _unmatched(config, policy, name)
+
+
+def _vault_findings(config: "Config", file: Path) -> "Iterator[ConfigFinding]":
+    """Whether the vault can be used, if something needs it."""
+    from ...config.diagnosis import ConfigFinding
+    from ...config.files import display_path
+    from ..serving.vault import require_vault
+
+    try:
+        require_vault(config)
+    except CommandError as error:
+        yield ConfigFinding("error", f"{display_path(file)}: [vault]", error.message, " ".join(error.hints))
+
+
+def _login_findings(config: "Config", file: Path) -> "Iterator[ConfigFinding]":
+    from ...config.diagnosis import ConfigFinding
+    from ...config.files import display_path
+    from ..serving.vault import unconnected_servers
+
+    for name, reason in unconnected_servers(config).items():
+        place = f"{display_path(file)}: [servers.{name}]"
+        yield ConfigFinding("warning", place, reason, f"toolyard login {name}")
 
 
 def _last_seen(config: "Config") -> "Catalogue":
@@ -195,6 +221,8 @@ def _try_servers(config: "Config", timeout: float | None, debug: bool) -> list[C
         results=replace(config.results, shape=False),
         files=config.files,
     )
+    if any(server.auth is not None for server in own):  # their logins and keys are in the vault
+        alone = replace(alone, state=config.state, vault=config.vault)
     # What goes wrong with a server is shown in the table, not as a log line too.
     log_to_stderr(True) if debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
     with Terminal() as user, stdout_for_data():

@@ -111,7 +111,10 @@ def _examine(given: Path | None, key_file: Path | None) -> Iterator[CheckResult]
     yield from _browser(config)
     yield from _folder(folder)
     yield _signing_key(config, key_file)
-    yield from asyncio.run(_stores(config, folder))
+    stores = asyncio.run(_stores(config, folder))
+    yield from stores
+    if not any(one.check in ("state store", "vault") and one.level == "fail" for one in stores):
+        yield from _logins(config)
     yield _port(config)
     yield _clock()
     yield from _open_files()
@@ -459,6 +462,8 @@ def _judged_key(title: str, source: str, value: bytes) -> CheckResult:
 
 
 async def _stores(config: "Config", folder: Path | None) -> list[CheckResult]:
+    from ...vault.factory import needs_vault
+
     return [
         await _asked("state store", lambda: _ask_state(config, folder)),
         *(
@@ -466,8 +471,16 @@ async def _stores(config: "Config", folder: Path | None) -> list[CheckResult]:
             if config.results.shape
             else []
         ),
+        *([await _asked("vault", lambda: _ask_vault(config, folder))] if needs_vault(config) else []),
         *([await _asked("audit", lambda: _ask_audit(config, folder))] if config.audit.is_on else []),
     ]
+
+
+def _logins(config: "Config") -> Iterator[CheckResult]:
+    from ..serving.vault import unconnected_servers
+
+    for name, reason in unconnected_servers(config).items():
+        yield CheckResult(f"login {name}", "warn", reason, f"toolyard login {name}")
 
 
 async def _asked(title: str, ask: Callable[[], Awaitable[str]]) -> CheckResult:
@@ -477,6 +490,7 @@ async def _asked(title: str, ask: Callable[[], Awaitable[str]]) -> CheckResult:
     from ...config import ConfigError
     from ...state.store import StateError
     from ...telemetry.redaction import redact
+    from ...vault.base import VaultError
 
     began = time.monotonic()
     try:
@@ -486,7 +500,7 @@ async def _asked(title: str, ask: Callable[[], Awaitable[str]]) -> CheckResult:
         return CheckResult(
             title, "fail", f"no answer within {ANSWER_SECONDS:g} s", "is it running, and reachable?"
         )
-    except (StateError, ConfigError, ArtifactStoreError, AuditStoreError, OSError) as error:
+    except (StateError, ConfigError, ArtifactStoreError, AuditStoreError, VaultError, OSError) as error:
         reason = getattr(error, "message", "") or getattr(error, "reason", "") or str(error)
         return CheckResult(
             title, "fail", redact(reason), getattr(error, "hint", "") or "is it running, and reachable?"
@@ -522,6 +536,13 @@ async def _ask_results(config: "Config", folder: Path | None) -> str:
     finally:
         await store.close()
     return f"{store.type} answers"
+
+
+async def _ask_vault(config: "Config", folder: Path | None) -> str:
+    from ...vault.factory import check_vault, sources
+
+    await check_vault(config, folder)
+    return f"its key is in {sources(config, folder)[0].shown}"
 
 
 async def _ask_audit(config: "Config", folder: Path | None) -> str:

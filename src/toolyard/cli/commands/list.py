@@ -92,7 +92,8 @@ def _group(server: ServerStatus, lists: ServerLists, page: TextLayout, long: boo
     held = {kind: [item for item in lists[kind] if _name(item) in names] for kind, names in kinds.items()}
     counts = [counted(len(items), SECTIONS[kind].lower()) for kind, items in held.items() if items]
     if server.state == READY:
-        state = ", ".join([READY, *(counts or ["nothing"])])
+        lacking = [f"not connected: {one_line(server.detail)}"] if server.detail else []
+        state = ", ".join([READY, *(counts or ["nothing"]), *lacking])
     else:
         state = ", ".join([one_line(server.shown), *(f"{count} as last seen" for count in counts[:1])])
     name, colour = one_line(server.name), _COLOURS[server.state]

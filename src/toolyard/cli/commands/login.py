@@ -1,4 +1,4 @@
-"""`toolyard login` and `toolyard logout`: connect a server that wants OAuth, and end the connection."""
+"""`toolyard login` and `toolyard logout`: connect a server that wants a login or a key, and end that."""
 
 import asyncio
 import os
@@ -19,11 +19,13 @@ from .options import config_option
 
 if TYPE_CHECKING:
     from ...config import Config, ServerConfig
-    from ...config.server_auth import OAuthAuth
+    from ...config.server_auth import KeyAuth, OAuthAuth
+    from ...connections.keys import KeyAccounts
     from ...connections.oauth.accounts import OAuthAccounts
     from ...connections.oauth.authorization import ServerProtection
     from ...connections.oauth.metadata import Challenge
     from ...connections.oauth.tokens import TokenRecord, TokenStore
+    from ...vault.vault import Vault
     from ...wire.call import Principal
 
 T = TypeVar("T")
@@ -31,24 +33,32 @@ T = TypeVar("T")
 PORT = 8976
 """The same each time, because many issuers compare the whole redirect, port included."""
 LOGIN_SECONDS = 600.0
+MAX_INPUT = 64 * 1024
 
 
-@click.command("login", short_help="Log in to a server that wants OAuth.")
+@click.command("login", short_help="Log in to a server that wants OAuth or an API key.")
 @click.argument("server")
 @click.option("--no-browser", is_flag=True, help="Show the address; paste back the one you are sent to.")
 @click.option("--device", is_flag=True, help="Log in with a code on another device, if the server can.")
 @click.option("--port", default=PORT, show_default=True, help="The port on this machine to come back to.")
 @config_option
 def login(server: str, no_browser: bool, device: bool, port: int, config: Path | None) -> None:
-    """Log in to SERVER, a name in the configuration. Its tokens are kept in the vault.
+    """Log in to SERVER, a name in the configuration. Its tokens or its key are kept in the vault.
 
     Opens a browser and waits for it to come back to this machine. Where there is no browser, shows the
     address to open elsewhere; the page that you are sent to in the end does not load, and its address is what
     to paste. An entry without `auth` gets auth = "oauth" when the login has worked.
+
+    For a server with auth = "api_key", asks for the key, or reads it from standard input.
     """
+    from ...config.server_auth import KeyAuth
+
     file = _file(config)
     settings = loader.load_config(file)
     found, auth = _server(settings, server, file)
+    if isinstance(auth, KeyAuth):
+        _enter_key(settings, found, auth)
+        return
     if auth.mode != "oauth":
         raise CommandError(
             f"{server!r} gets its tokens by {auth.mode!r}; nobody has to log in", "see its auth in the file"
@@ -83,10 +93,15 @@ def login(server: str, no_browser: bool, device: bool, port: int, config: Path |
 @click.argument("server")
 @config_option
 def logout(server: str, config: Path | None) -> None:
-    """Forget the tokens for SERVER, and tell their issuer to revoke them."""
+    """Forget the tokens for SERVER, and tell their issuer to revoke them. An API key is only forgotten."""
+    from ...config.server_auth import KeyAuth
+
     file = _file(config)
     settings = loader.load_config(file)
     found, auth = _server(settings, server, file)
+    if isinstance(auth, KeyAuth):
+        _forget_key(settings, found, auth)
+        return
 
     async def work(accounts: "OAuthAccounts", principal: "Principal", tokens: "TokenStore") -> bool:
         return await accounts.disconnect(principal)
@@ -103,7 +118,7 @@ def _file(config: Path | None) -> Path:
     return file
 
 
-def _server(config: "Config", name: str, file: Path) -> "tuple[ServerConfig, OAuthAuth]":
+def _server(config: "Config", name: str, file: Path) -> "tuple[ServerConfig, OAuthAuth | KeyAuth]":
     from ...config import Http
     from ...config.errors import nearest_or_all
     from ...config.server_auth import OAuthAuth
@@ -112,9 +127,76 @@ def _server(config: "Config", name: str, file: Path) -> "tuple[ServerConfig, OAu
     found = servers.get(name)
     if found is None:
         raise CommandError(f"no server {name!r} in {file.name}", nearest_or_all(name, tuple(servers)))
-    if not isinstance(found.where, Http):
+    if found.auth is None and not isinstance(found.where, Http):
         raise CommandError(f"{name!r} is not at an address; nobody has to log in to it")
     return found, found.auth or OAuthAuth()
+
+
+_PROBLEMS = {
+    "empty": ("no key was entered", "run it again"),
+    "long": ("this is too long for a key", "copy it again, without anything around it"),
+    "characters": (
+        "this cannot be a key: it has blanks, line breaks or letters that no header can carry",
+        "copy it again, without anything around it",
+    ),
+    "refused": ("the server does not accept this key; it was not saved", "was it copied completely?"),
+    "unreachable": ("the server does not answer; the key was not saved", "try again when it does"),
+}
+
+
+def _enter_key(config: "Config", server: "ServerConfig", auth: "KeyAuth") -> None:
+    async def work(accounts: "KeyAccounts", principal: "Principal") -> "str | None":
+        return await accounts.enter(accounts.address(principal), key)
+
+    if sys.stdin.isatty():
+        if auth.help:
+            hint(f"get one at {auth.help}")
+        key: str = click.prompt(auth.label or f"API key for {server.name}", hide_input=True, err=True)
+    else:
+        key = sys.stdin.read(MAX_INPUT)
+    problem = _with_keys(config, server, auth, work)
+    if problem is not None:
+        raise CommandError(*_PROBLEMS[problem])
+    whose = "for you" if auth.is_personal else "for all callers"
+    click.echo(f"kept the API key for {server.name}, {whose}")
+
+
+def _forget_key(config: "Config", server: "ServerConfig", auth: "KeyAuth") -> None:
+    async def work(accounts: "KeyAccounts", principal: "Principal") -> bool:
+        return await accounts.disconnect(principal)
+
+    if not _with_keys(config, server, auth, work):
+        raise CommandError(f"there is no API key for {server.name!r}", f"toolyard login {server.name}")
+    click.echo(f"forgot the API key for {server.name}")
+
+
+def _with_keys(
+    config: "Config",
+    server: "ServerConfig",
+    auth: "KeyAuth",
+    work: "Callable[[KeyAccounts, Principal], Awaitable[T]]",
+) -> T:
+    from ...app.connections import key_accounts
+    from ...upstream.errors import UpstreamError
+    from ...upstream.http.client import PooledHttpClient
+    from ..serving.gateway import process_principal
+    from ..serving.vault import with_vault
+
+    principal = process_principal(config, session_key(None))
+
+    async def run(vault: "Vault") -> T:
+        http = PooledHttpClient()
+        accounts = key_accounts(server, auth, vault, vault.store, http, str)
+        try:
+            return await work(accounts, principal)
+        finally:
+            await accounts.close()
+            await http.close()
+
+    try:
+        return with_vault(config, run)
+    except UpstreamError as error:
+        raise CommandError(error.reason) from None
 
 
 def _with_accounts(

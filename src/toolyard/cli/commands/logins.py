@@ -1,6 +1,7 @@
 """`toolyard logins`: who has let which client in, and the local users who may.
 
-A password is asked for at the terminal or read from standard input, never taken as an argument.
+A password is asked for at the terminal or read from standard input, never taken as an argument. A link to
+make a passkey is printed alone on standard output; everything about it goes to standard error.
 """
 
 import asyncio
@@ -8,7 +9,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,22 +18,40 @@ from ..serving.session_key import check_key_variable, session_key
 from ..ui.messages import CommandError, hint, one_line, warn
 from ..ui.output import print_json
 from ..ui.tables import print_table
-from .keys import gateway_settings, iso_time, key_file_option, moment_of
+from .keys import DURATION, gateway_settings, iso_time, key_file_option, moment_of
 from .options import config_option, json_option
 
 if TYPE_CHECKING:
     from ...authserver.logins import Login, Logins
+    from ...authserver.passkeys import Passkey
     from ...authserver.users import LocalUser, LocalUsers
     from ...config import Config
 
 T = TypeVar("T")
 
 
+def _link_options(command: Any) -> Any:
+    expires = click.option(
+        "--expires",
+        type=DURATION,
+        default="15m",
+        show_default=True,
+        metavar="TIME",
+        help="How long the link to make a passkey is valid, such as 2h or 3d.",
+    )
+    url = click.option(
+        "--url",
+        metavar="URL",
+        help="The gateway's address in the link. Default: public_url of the file, else localhost.",
+    )
+    return expires(url(command))
+
+
 @click.group("logins", short_help="List and end logins; manage local users.")
 def command() -> None:
     """Logins at the gateway's own authorization server, which [auth.server] switches on.
 
-    A login is what a user has allowed a client. Local users sign in by name and password; with `issuer` in
+    A login is what a user has allowed a client. Local users sign in by password or passkey; with `issuer` in
     [auth.server] users sign in there, and local users have no part.
     """
 
@@ -101,6 +120,10 @@ def users_group() -> None:
     metavar="NAME",
     help="A scope that this user may give to clients, such as `approve`; may be repeated.",
 )
+@click.option(
+    "--passkey", is_flag=True, help="No password: print a link with which the user makes a passkey."
+)
+@_link_options
 @key_file_option
 @config_option
 def add_user(
@@ -108,19 +131,33 @@ def add_user(
     tenant: str | None,
     groups: tuple[str, ...],
     scopes: tuple[str, ...],
+    passkey: bool,
+    expires: float,
+    url: str | None,
     key_file: Path | None,
     config: Path | None,
 ) -> None:
     """Add the user NAME. The password is asked for, or read from standard input if that is no terminal."""
+    from ...authserver.users import check_enrolment
+
     settings = gateway_settings(config, "users")
-    password = _read_password(confirm=True)
+    base = _link_base(settings, url) if passkey else ""
+    password = None if passkey else _read_password(confirm=True)
     given = {} if tenant is None else {"tenant": tenant}
-    user = _run(
-        settings,
-        key_file,
-        lambda logins, users: users.add(name, password, groups=groups, scopes=scopes, **given),
-    )
-    click.echo(f"Added the user {user.name!r}.")
+
+    async def add(logins: "Logins", users: "LocalUsers") -> "tuple[LocalUser, str]":
+        check_enrolment(expires)
+        user = await users.add(name, password, groups=groups, scopes=scopes, **given)
+        return user, await users.open_enrolment(user.name, expires) if passkey else ""
+
+    user, ticket = _run(settings, key_file, add)
+    click.echo(f"Added the user {user.name!r}.", err=passkey)
+    if ticket:
+        _print_link(base, ticket, user.name, expires)
+    _warn_of_no_login(settings)
+
+
+def _warn_of_no_login(settings: "Config") -> None:
     server = settings.auth.server
     if server is None:
         warn("nobody can log in yet", "add to the configuration: [auth.server]")
@@ -148,20 +185,32 @@ def list_users(key_file: Path | None, config: Path | None, as_json: bool) -> Non
             one_line(user.tenant),
             one_line(", ".join(user.groups)) or "-",
             one_line(" ".join(user.scopes)) or "-",
+            _ways_in(user),
             moment_of(user.created),
         )
         for user in found
     ]
-    print_table(("name", "tenant", "groups", "scopes", "added"), rows)
+    print_table(("name", "tenant", "groups", "scopes", "signs in by", "added"), rows)
+
+
+def _ways_in(user: "LocalUser") -> str:
+    count = len(user.passkeys)
+    passkeys = f"{count} passkey{'' if count == 1 else 's'}" if count else ""
+    return ", ".join(way for way in ("password" if user.password else "", passkeys) if way) or "nothing yet"
 
 
 @users_group.command("password", short_help="Give a user a new password.")
 @click.argument("name")
+@click.option("--remove", is_flag=True, help="Leave the user passkeys only.")
 @key_file_option
 @config_option
-def change_password(name: str, key_file: Path | None, config: Path | None) -> None:
+def change_password(name: str, remove: bool, key_file: Path | None, config: Path | None) -> None:
     """Change the password of NAME. Browsers that are signed in have to sign in again; logins stay."""
     settings = gateway_settings(config, "users")
+    if remove:
+        user = _run(settings, key_file, lambda logins, users: users.remove_password(name))
+        click.echo(f"Removed the password of {user.name!r}.")
+        return
     password = _read_password(confirm=True)
     user = _run(settings, key_file, lambda logins, users: users.change(name, password=password))
     click.echo(f"Changed the password of {user.name!r}.")
@@ -182,6 +231,101 @@ def remove_user(name: str, key_file: Path | None, config: Path | None) -> None:
 
     removed, ended = _run(gateway_settings(config, "users"), key_file, remove)
     click.echo(f"Removed the user {removed!r} and ended {ended} login{'' if ended == 1 else 's'}.")
+
+
+@command.group("passkeys", short_help="List, add and remove passkeys of local users.")
+def passkeys_group() -> None:
+    """Passkeys of local users. Each is made in a browser, by a link that counts once."""
+
+
+@passkeys_group.command("list", short_help="List passkeys.")
+@click.argument("name", required=False)
+@key_file_option
+@config_option
+@json_option
+def list_passkeys(name: str | None, key_file: Path | None, config: Path | None, as_json: bool) -> None:
+    """List the passkeys of the user NAME, or of all."""
+
+    async def read(logins: "Logins", users: "LocalUsers") -> "list[LocalUser]":
+        return await users.list() if name is None else [await users.get(name)]
+
+    found = _run(gateway_settings(config, "users"), key_file, read)
+    passkeys = [(user, passkey) for user in found for passkey in user.passkeys]
+    if as_json:
+        print_json([_passkey_object(user, passkey) for user, passkey in passkeys])
+        return
+    if not passkeys:
+        click.echo("No passkeys yet.")
+        hint("`toolyard logins passkeys add NAME` makes a link for one")
+        return
+    rows = [
+        (
+            passkey.id,
+            one_line(user.name),
+            one_line(passkey.name) or "-",
+            one_line(passkey.host),
+            "yes" if passkey.synced else "no",
+            moment_of(passkey.created),
+            moment_of(passkey.used) if passkey.used else "never",
+            f"counter went back {moment_of(passkey.went_back)}" if passkey.went_back else "-",
+        )
+        for user, passkey in passkeys
+    ]
+    print_table(("id", "user", "name", "at", "synced", "made", "last used", "note"), rows)
+
+
+@passkeys_group.command("add", short_help="Print a link with which a user makes a passkey.")
+@click.argument("name")
+@_link_options
+@key_file_option
+@config_option
+def add_passkey(
+    name: str, expires: float, url: str | None, key_file: Path | None, config: Path | None
+) -> None:
+    """Print a link with which the user NAME makes one passkey, beside what there is."""
+    settings = gateway_settings(config, "users")
+    base = _link_base(settings, url)
+    ticket = _run(settings, key_file, lambda logins, users: users.open_enrolment(name, expires))
+    _print_link(base, ticket, name, expires)
+    _warn_of_no_login(settings)
+
+
+@passkeys_group.command("remove", short_help="Remove a passkey.")
+@click.argument("name")
+@click.argument("id")
+@click.option("--lock-out", is_flag=True, help="Even if the user then has no way in.")
+@key_file_option
+@config_option
+def remove_passkey(name: str, id: str, lock_out: bool, key_file: Path | None, config: Path | None) -> None:
+    """Remove the passkey ID of the user NAME. Browsers have to sign in again; logins stay."""
+    user = _run(
+        gateway_settings(config, "users"),
+        key_file,
+        lambda logins, users: users.remove_passkey(name, id, lock_out=lock_out),
+    )
+    click.echo(f"Removed the passkey {id} of {user.name!r}.")
+
+
+def _link_base(settings: "Config", url: str | None) -> str:
+    from ...authserver.passkeys import relying_party
+
+    base = (url or settings.gateway.public_url or f"http://localhost:{settings.gateway.port}").rstrip("/")
+    if relying_party(base) is None:
+        raise CommandError(
+            f"browsers allow no passkeys at {base[:200]!r}",
+            "public_url of [gateway] has to be https with a host name; on this machine, use localhost",
+        )
+    return base
+
+
+def _print_link(base: str, ticket: str, name: str, seconds: float) -> None:
+    minutes = round(seconds / 60)
+    click.echo(
+        f"{name!r} makes the passkey by opening this link, once, within {minutes} min. Whoever has the link"
+        " can do it: send it to nobody else.",
+        err=True,
+    )
+    click.echo(f"{base}/oauth/enrol?ticket={ticket}")
 
 
 def _read_password(confirm: bool) -> str:
@@ -266,5 +410,20 @@ def _user_object(user: "LocalUser") -> dict[str, object]:
         "tenant": user.tenant,
         "groups": user.groups,
         "scopes": user.scopes,
+        "password": bool(user.password),
+        "passkeys": len(user.passkeys),
         "created": iso_time(user.created),
+    }
+
+
+def _passkey_object(user: "LocalUser", passkey: "Passkey") -> dict[str, object]:
+    return {
+        "id": passkey.id,
+        "user": user.name,
+        "name": passkey.name,
+        "host": passkey.host,
+        "synced": passkey.synced,
+        "created": iso_time(passkey.created),
+        "used": iso_time(passkey.used) if passkey.used else None,
+        "counter_went_back": iso_time(passkey.went_back) if passkey.went_back else None,
     }

@@ -61,6 +61,7 @@ def make_gateway(config: "Config", key: bytes | None, *, one_client: bool = Fals
     from ...telemetry.tracing import TracesUnavailableError
     from ...upstream.stdio.launch import NESTING, nesting
     from ..serving.session_key import check_key_variable, session_key
+    from ..serving.vault import require_vault
 
     if nesting(os.environ) > MAX_NESTING:
         # An entry that starts this gateway itself, which `import` may have copied, would never end.
@@ -69,6 +70,7 @@ def make_gateway(config: "Config", key: bytes | None, *, one_client: bool = Fals
             f"remove the entry that starts this gateway; {NESTING} counts them",
         )
     check_key_variable()
+    require_vault(config)
     if key is None and config.audit.is_on:
         # A chain of records without a key would look as if anybody had made it.
         key = session_key(None)

@@ -1,5 +1,8 @@
 """Callers' accounts at one server behind OAuth, and the pages that connect them.
 
+Where a caller's own token is exchanged, the account is that token: what was got for it is kept in this
+process only, apart from what was got for any other, and ends with it.
+
 A caller gets a link to the gateway. Its page says what will be connected for whom, and only its button sends
 the browser to the server's own login, with a cookie; the answer is accepted from that browser alone, once.
 So nobody can finish a login that another began, nor trick somebody into connecting their account for
@@ -9,11 +12,10 @@ can finish what another began.
 
 import asyncio
 import hashlib
-import hmac
 import logging
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from secrets import token_urlsafe
 from typing import Literal
 from urllib.parse import urlsplit
@@ -25,12 +27,22 @@ from msgspec.structs import replace
 from ...config.server_auth import OAuthAuth
 from ...state.store import State, StateError
 from ...upstream.accounts import AccountState, ConsentLink
+from ...upstream.connection import GATEWAY_CALLER
 from ...upstream.errors import ConsentRequiredError, CredentialError
 from ...vault.base import SecretAddress, StoredSecret, VaultError
-from ...wire.call import Principal
+from ...wire.call import CALLER_TOKEN, ISSUED, Call, CredentialKind, Principal, Secret
+from ..flows import (
+    REUSE_SECONDS,
+    FlowPage,
+    FlowPointer,
+    FlowPointers,
+    digest_of,
+    is_from,
+    shown_name,
+    wait_connected,
+)
 from ..pages import PageKind
 from .authorization import (
-    FLOW_SECONDS,
     CodeFlow,
     DeviceAuthorization,
     Discovery,
@@ -40,44 +52,31 @@ from .authorization import (
 )
 from .errors import ConsentDeniedError, GrantRefusedError, OAuthError
 from .fetching import GuardedFetcher
-from .grants import MachineSource
+from .grants import CallerSubject, MachineSource
 from .metadata import Challenge, read_challenge
-from .session import OAuthSession, TokenSource
+from .session import ExchangeSession, OAuthSession, TokenSource
 from .token_endpoint import ClientIdentity, TokenEndpoint
 from .tokens import TokenRecord, TokenStore
 
 logger = logging.getLogger("toolyard.oauth")
 
 MAX_SESSIONS = 10_000
-POLL_SECONDS = 0.3
-REUSE_SECONDS = 300.0
-"""For so long a link is given again to those who ask again, so that the first one they got still works."""
+POINTERS = "oauth/login/"
 PROBE = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 SHARED = Principal(tenant="local")
 """Whose the token is that all callers share."""
 
 
-class FlowPointer(Struct, frozen=True, array_like=True):
-    """Where a login under way is kept, by the digest of its `state`."""
-
-    server: str
-    tenant: str
-    principal: str
-    user: str
-    browser: str = ""
-    """The digest of the cookie of the browser that began it; empty before."""
-
-
-class FlowPage(Struct, frozen=True):
-    """What a page shows; `cookie` and `location` send the browser on."""
-
-    kind: PageKind
-    server: str = ""
-    details: dict[str, str] = {}
-    location: str = ""
-    cookie: str = ""
-    form_targets: str = "'none'"
-    """Where the page's form may lead, redirects included."""
+LISTER = GATEWAY_CALLER.principal
+"""As whom lists are read where callers act for themselves."""
+_BROUGHT: dict[CredentialKind, str] = {
+    "local": "you came without a token, as the local user",
+    "key": "you came with an API key",
+    "login": "you came with a login at this gateway",
+    "proxy": "you were named by a proxy",
+    "grant": "you came with a grant",
+    "application": "you were named by the application",
+}
 
 
 class _SavedFlow(Struct, frozen=True, kw_only=True):
@@ -87,6 +86,8 @@ class _SavedFlow(Struct, frozen=True, kw_only=True):
 
 class OAuthAccounts:
     """`callback` is the gateway's address for answers; empty if it has none, as over stdio."""
+
+    kind = "oauth"
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class OAuthAccounts:
         self._url = url
         self._settings = settings
         self._tokens = tokens
-        self._state = state
+        self._pointers = FlowPointers(state, POINTERS)
         self._base_url = base_url
         self._on_connected = on_connected
         provider = settings.identity_provider
@@ -110,37 +111,119 @@ class OAuthAccounts:
         self._fetcher = GuardedFetcher(trusted)
         self._sessions: OrderedDict[SecretAddress, OAuthSession] = OrderedDict()
         self._beginning: dict[object, asyncio.Task[PendingAuthorization]] = {}
+        self._brought: dict[SecretAddress, list[Secret]] = {}
+        """The tokens of callers whose calls run now."""
 
     @property
     def is_personal(self) -> bool:
         return self._settings.is_personal
 
+    def key(self, principal: Principal) -> tuple[str, ...]:
+        """Whose connections they are: one caller's, those of one token of a caller, or all callers'."""
+        if not self.is_personal:
+            return ()
+        return (principal.tenant, principal.owner, principal.credential if self._exchanges(principal) else "")
+
+    def _exchanges(self, principal: Principal) -> bool:
+        return self._settings.acts_for_caller and principal != LISTER
+
     def address(self, principal: Principal) -> SecretAddress:
+        if self._settings.acts_for_caller and principal == LISTER:
+            return SecretAddress(tenant=SHARED.tenant, kind="token", upstream=self.server, name="lists")
         who = principal if self.is_personal else SHARED
         owner = who.owner if self.is_personal else ""
-        return SecretAddress(tenant=who.tenant, kind="token", upstream=self.server, principal=owner)
+        name = principal.credential if self._exchanges(principal) else ""
+        return SecretAddress(
+            tenant=who.tenant, kind="token", upstream=self.server, principal=owner, name=name
+        )
 
     def authorizer(self, principal: Principal) -> OAuthSession:
         address = self.address(principal)
         found = self._sessions.get(address)
         if found is None:
-            while len(self._sessions) >= MAX_SESSIONS:
-                self._sessions.popitem(last=False)
-            source: TokenSource
-            if self._settings.mode == "oauth":
-                source = _AskingSource(self, principal)
-            else:
-                source = MachineSource(self._fetcher, self._settings, self._url, self._tokens)
-            found = self._sessions[address] = OAuthSession(
-                self.server, self._url, self._settings, address, self._tokens, self._fetcher, source
-            )
+            self._make_room()
+            found = self._sessions[address] = self._session(principal, address)
         else:
             self._sessions.move_to_end(address)
         return found
 
+    def _make_room(self) -> None:
+        """Forget who came longest ago, and tokens of callers whose own have ended."""
+        while self._sessions:
+            oldest, session = next(iter(self._sessions.items()))
+            has_ended = isinstance(session, ExchangeSession) and session.has_ended
+            if len(self._sessions) < MAX_SESSIONS and not has_ended:
+                return
+            del self._sessions[oldest]
+
+    def _session(self, principal: Principal, address: SecretAddress) -> OAuthSession:
+        settings = self._settings
+        source: TokenSource
+        if self._exchanges(principal):
+            if lacking := self._lacking(principal):
+                raise CredentialError(self.server, lacking)
+            subject = CallerSubject(principal.expires, lambda: self._brought.get(address, ()))
+            return ExchangeSession(
+                self.server, self._url, settings, address, self._fetcher, subject, self._tokens.clock
+            )
+        if settings.mode == "oauth":
+            source = _AskingSource(self, principal)
+        elif not settings.acts_for_caller:
+            source = MachineSource(self._fetcher, settings, self._url, self._tokens)
+        elif settings.lists:
+            settings = replace(settings, mode=settings.lists, subject="")
+            source = MachineSource(self._fetcher, settings, self._url, self._tokens)
+        else:
+            source = _NoSource()
+        return OAuthSession(self.server, self._url, settings, address, self._tokens, self._fetcher, source)
+
+    # Callers who act for themselves
+
+    def acting(self, call: Call) -> AbstractContextManager[None]:
+        """While it lasts, the token that the call brought may be exchanged.
+
+        Raises CredentialError if the caller came with something else: nothing is sent in another's name.
+        """
+        return self._acting(call) if self._settings.acts_for_caller else _NOTHING
+
+    @contextmanager
+    def _acting(self, call: Call) -> Generator[None]:
+        principal = call.caller.identity.principal
+        if lacking := self._lacking(principal):
+            raise CredentialError(self.server, lacking)
+        token, address = (call.secrets or {}).get(CALLER_TOKEN), self.address(principal)
+        if token is None:
+            yield
+            return
+        running = self._brought.setdefault(address, [])
+        running.append(token)
+        try:
+            yield
+        finally:
+            running.remove(token)
+            if not running:
+                del self._brought[address]
+
+    def _lacking(self, principal: Principal) -> str:
+        """Why this caller's credential cannot be exchanged; empty if it can."""
+        wanted = self._settings.subject_issuer
+        if principal.kind in ISSUED and (not wanted or principal.issuer == wanted):
+            return ""
+        whose = wanted or "an issuer that the gateway accepts"
+        brought = _BROUGHT.get(principal.kind, "you came with one of another issuer")
+        return (
+            "it is called in the caller's own name: that needs an access token of "
+            f"{whose}, sent as 'Authorization: Bearer …', and {brought}"
+        )
+
     # Connections
 
     async def state(self, principal: Principal) -> AccountState:
+        if self._settings.acts_for_caller:
+            if lacking := self._lacking(principal):
+                return AccountState(False, lacking)
+            host = urlsplit(self._settings.issuer).netloc
+            return AccountState(True, f"in your name: your own token is exchanged at {host}")
         if self._settings.mode != "oauth":
             return AccountState(True, f"by {self._settings.mode}")
         held = await self._load(principal)
@@ -166,6 +249,8 @@ class OAuthAccounts:
     ) -> ConsentLink:
         message = f"{self.server!r} needs your permission: open this page and log in."
         base = self._base_url()
+        if self._settings.acts_for_caller and (lacking := self._lacking(principal)):
+            raise CredentialError(self.server, lacking)
         if self._settings.mode != "oauth":
             raise CredentialError(self.server, "nobody has to connect it; see its auth in the configuration")
         if not base:
@@ -184,21 +269,13 @@ class OAuthAccounts:
         return ConsentLink(f"{base}/oauth/connect/{id}", message, id)
 
     async def wait(self, principal: Principal, seconds: float) -> bool:
-        until = time.monotonic() + seconds
-        while not (await self.state(principal)).connected:
-            if time.monotonic() >= until:
-                return False
-            await asyncio.sleep(min(POLL_SECONDS, max(0.0, until - time.monotonic())))
-        return True
+        return await wait_connected(self, principal, seconds)
 
     async def disconnect(self, principal: Principal) -> bool:
         try:
-            record = await self._tokens.delete(self.address(principal))
+            record = await self.authorizer(principal).end()
         except VaultError as error:
             raise CredentialError(self.server, f"{error.message}; {error.hint}") from error
-        session = self._sessions.get(self.address(principal))
-        if session is not None:
-            session.forget()
         if record is None:
             return False
         await self.revoke(record)
@@ -306,7 +383,7 @@ class OAuthAccounts:
         fits = pending.redirect == f"{self._base_url()}/oauth/callback"
         if not (0 <= age < REUSE_SECONDS and enough and fits):
             return None
-        return pending if await self._state.get(pointer_key(flow_id(pending.state))) is not None else None
+        return pending if await self._pointers.find(flow_id(pending.state)) is not None else None
 
     async def _begin(
         self, principal: Principal, scopes: tuple[str, ...], earlier: tuple[str, ...]
@@ -323,10 +400,9 @@ class OAuthAccounts:
             challenge = replace(challenge, resource_metadata=asked.challenge.resource_metadata)
         protection = await self.discovery().find(challenge)
         pending = await self._flow(principal.tenant).begin(protection, challenge, earlier)
-        user = principal.user or principal.agent or "you"
-        pointer = FlowPointer(self.server, principal.tenant, address.principal, user)
+        pointer = FlowPointer(self.server, principal.tenant, address.principal, shown_name(principal))
         # Before the login itself, so that whoever finds that can use it.
-        await self._state.put(pointer_key(flow_id(pending.state)), msgspec.json.encode(pointer), FLOW_SECONDS)
+        await self._pointers.put(flow_id(pending.state), pointer)
         value = msgspec.json.encode(_SavedFlow(pending=pending, tenant=principal.tenant))
         while True:
             before = await secrets.read(address)
@@ -373,6 +449,22 @@ class OAuthAccounts:
         return "connected"
 
 
+_NOTHING = nullcontext()
+
+
+class _NoSource:
+    """Lists without a token: no caller's may show others what it is shown."""
+
+    async def obtain(self, challenge: Challenge, before: TokenRecord | None) -> TokenRecord:
+        raise OAuthError(
+            "its lists need one, and no caller's is used for that",
+            'set lists = "client_credentials" in its auth, or have it show them without one',
+        )
+
+    async def forget_client(self, client: ClientIdentity) -> None:
+        """There is none."""
+
+
 class _AskingSource:
     """A gateway's callers are not in front of it: they are told where to go."""
 
@@ -396,7 +488,7 @@ class LoginPages:
     """The two pages of all servers: where a login begins, and where it ends."""
 
     def __init__(self, state: State, accounts: Callable[[str], OAuthAccounts | None]) -> None:
-        self._state = state
+        self._pointers = FlowPointers(state, POINTERS)
         self._accounts = accounts
 
     async def show(self, id: str) -> FlowPage:
@@ -404,7 +496,7 @@ class LoginPages:
         found = await self._find(id)
         if found is None:
             return FlowPage("expired")
-        accounts, pointer, _, pending = found
+        accounts, pointer, pending = found
         details = {"user": pointer.user, "host": urlsplit(pending.issuer).netloc}
         if pending.scopes:
             details["scopes"] = " ".join(pending.scopes)
@@ -418,10 +510,9 @@ class LoginPages:
         found = await self._find(id)
         if found is None:
             return FlowPage("expired")
-        accounts, pointer, value, pending = found
+        accounts, pointer, pending = found
         cookie = token_urlsafe(24)
-        bound = msgspec.json.encode(replace(pointer, browser=_digest(cookie)))
-        if not await self._state.swap(pointer_key(id), value, bound, FLOW_SECONDS):
+        if not await self._pointers.replace(id, pointer, replace(pointer, browser=digest_of(cookie))):
             return FlowPage("expired", accounts.server)
         return FlowPage("confirm", accounts.server, location=pending.url, cookie=cookie)
 
@@ -432,43 +523,25 @@ class LoginPages:
         found = await self._find(id) if state else None
         if found is None:
             return FlowPage("expired")
-        accounts, pointer, value, _ = found
-        given = _digest(cookies.get(cookie_name(id), ""))
-        if not pointer.browser or not hmac.compare_digest(given, pointer.browser):
+        accounts, pointer, _ = found
+        if not is_from(pointer, id, cookies):
             return FlowPage("elsewhere", accounts.server)
-        if not await self._state.swap(pointer_key(id), value, None):
+        if not await self._pointers.replace(id, pointer, None):
             return FlowPage("expired", accounts.server)
         return FlowPage(await accounts.finish(pointer, answer), accounts.server)
 
-    async def _find(self, id: str) -> tuple[OAuthAccounts, FlowPointer, bytes, PendingAuthorization] | None:
-        if len(id) != 32 or not id.isalnum():
+    async def _find(self, id: str) -> tuple[OAuthAccounts, FlowPointer, PendingAuthorization] | None:
+        pointer = await self._pointers.find(id)
+        accounts = None if pointer is None else self._accounts(pointer.server)
+        pending = None if accounts is None or pointer is None else await accounts.saved_flow(pointer)
+        if accounts is None or pointer is None or pending is None or flow_id(pending.state) != id:
             return None
-        value = await self._state.get(pointer_key(id))
-        if value is None:
-            return None
-        pointer = msgspec.json.decode(value, type=FlowPointer)
-        accounts = self._accounts(pointer.server)
-        pending = None if accounts is None else await accounts.saved_flow(pointer)
-        if accounts is None or pending is None or flow_id(pending.state) != id:
-            return None
-        return accounts, pointer, value, pending
+        return accounts, pointer, pending
 
 
 def flow_id(state: str) -> str:
     """Names a login in addresses; `state` itself is only in the answer."""
     return hashlib.sha256(state.encode()).hexdigest()[:32]
-
-
-def pointer_key(id: str) -> str:
-    return f"oauth/login/{id}"
-
-
-def cookie_name(id: str) -> str:
-    return f"toolyard-login-{id[:12]}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _saved(value: bytes) -> _SavedFlow | None:

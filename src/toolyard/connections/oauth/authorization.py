@@ -47,7 +47,6 @@ from .tokens import TokenRecord
 
 CLIENT_NAME = "Toolyard"
 OFFLINE = "offline_access"
-FLOW_SECONDS = 600.0
 ApplicationType = Literal["native", "web"]
 
 
@@ -571,7 +570,6 @@ async def authorize_device(
 
 
 __all__ = [
-    "FLOW_SECONDS",
     "CodeFlow",
     "DeviceAuthorization",
     "Discovery",

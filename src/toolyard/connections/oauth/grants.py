@@ -2,14 +2,18 @@
 
 `UserSource` runs the authorization code flow and waits for its end, for programs with a user.
 `MachineSource` has the modes without one: client credentials, token exchange (RFC 8693), enterprise-managed
-authorization (ID-JAG) and workload identity (RFC 7523).
+authorization (ID-JAG) and workload identity (RFC 7523). What is exchanged is a token of the configuration, or
+the one with which a caller came (`CallerSubject`).
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+from ...callers.issuer_client import is_secure
 from ...config.server_auth import IdentityProvider, OAuthAuth
+from ...wire.call import Secret
 from .authorization import (
     CodeFlow,
     Discovery,
@@ -19,8 +23,14 @@ from .authorization import (
     resource_of,
     signing_key,
 )
-from .errors import GrantRefusedError, NoClientError, OAuthError, UnknownClientError
-from .fetching import GuardedFetcher
+from .errors import (
+    GrantRefusedError,
+    NoClientError,
+    OAuthError,
+    UnknownClientError,
+    UntrustedAuthorityError,
+)
+from .fetching import GuardedFetcher, shown_url
 from .metadata import Challenge
 from .proofs import DpopKey, new_dpop_key
 from .token_endpoint import (
@@ -31,12 +41,21 @@ from .token_endpoint import (
     TOKEN_EXCHANGE,
     ClientIdentity,
     TokenEndpoint,
+    TokenReply,
 )
 from .tokens import TokenRecord, TokenStore
 
 Authorize = Callable[[str], Awaitable[str]]
 """Has the user open an address, and returns the address that the browser was sent to in the end."""
 MAX_ASSERTION = 64 * 1024
+_REFUSED = {
+    "invalid_grant": "it does not accept the token that you came with; get a new one, and call again",
+    "invalid_request": "it does not accept the token that you came with; get a new one, and call again",
+    "invalid_target": "it gives no tokens for this server; whoever runs the gateway has to register it there",
+    "invalid_scope": "it does not give you the scopes that the server asks for",
+    "access_denied": "it does not let you use this server; whoever runs it can",
+}
+"""What a caller can do about it, by the issuer's error code."""
 
 
 def answer_in(url: str) -> dict[str, str]:
@@ -75,8 +94,35 @@ class UserSource:
         await self._flow.forget_client(client)
 
 
+class CallerSubject:
+    """The token with which a caller came, as long as a call runs that brought it."""
+
+    def __init__(self, expires: float | None, brought: Callable[[], Sequence[Secret]]) -> None:
+        """`brought` are those of the calls that run now; each is the same token."""
+        self.expires = expires
+        self._brought = brought
+
+    def reveal(self, now: float) -> str:
+        """For the one request that exchanges it. Raises OAuthError if no call with it is there any more."""
+        if self.expires is not None and now >= self.expires:
+            raise OAuthError("the token that you came with has ended", "call again with a new one")
+        for token in self._brought():
+            with contextlib.suppress(RuntimeError):  # its request is over
+                return token.reveal()
+        raise OAuthError(
+            "it is exchanged for the token that a request brings, and the request is over", "call again"
+        )
+
+    def remaining(self, lifetime: float | None, now: float) -> float | None:
+        """How long a token may be used that was got for this one: no longer than this one."""
+        if self.expires is None:
+            return lifetime
+        left = max(0.0, self.expires - now)
+        return left if lifetime is None else min(lifetime, left)
+
+
 class MachineSource:
-    """Requests that need nobody: what they show is in the configuration."""
+    """Requests that need nobody: what they show is in the configuration, or is a caller's token."""
 
     def __init__(
         self,
@@ -84,9 +130,12 @@ class MachineSource:
         settings: OAuthAuth,
         url: str,
         tokens: TokenStore,
+        subject: CallerSubject | None = None,
     ) -> None:
+        """`subject` is what is exchanged where that is not `subject_token`."""
         self._fetcher = fetcher
         self._settings = settings
+        self._subject = subject
         self._url = url
         self._clock = tokens.clock
         self._discovery = Discovery(fetcher, url, settings)
@@ -118,15 +167,13 @@ class MachineSource:
             dpop=None if dpop_key is None else DpopKey(dpop_key, self._clock),
             clock=self._clock,
         )
-        try:
-            reply = await endpoint.request(form)
-        except GrantRefusedError as error:
-            raise OAuthError(error.message, f"check the server's auth ({settings.mode})") from None
+        reply = await self._request(endpoint, form)
+        now, lifetime = self._clock(), reply.lifetime
         return TokenRecord(
             access_token=reply.access_token,
             token_type=reply.token_type,
-            obtained=self._clock(),
-            lifetime=reply.lifetime,
+            obtained=now,
+            lifetime=lifetime if self._subject is None else self._subject.remaining(lifetime, now),
             scopes=scopes if reply.scopes is None else reply.scopes,
             issuer=authority.issuer,
             token_endpoint=authority.token_endpoint,
@@ -147,15 +194,36 @@ class MachineSource:
         if mode == "token_exchange":
             return {
                 "grant_type": TOKEN_EXCHANGE,
-                "subject_token": self._settings.subject_token,
-                "subject_token_type": self._settings.subject_token_type or ACCESS_TOKEN_TYPE,
                 "requested_token_type": ACCESS_TOKEN_TYPE,
+                **self._exchanged(protection.authority.token_endpoint, ACCESS_TOKEN_TYPE),
             }
         if mode == "id_jag":
             return {"grant_type": JWT_BEARER_GRANT, "assertion": await self._id_jag(protection, resource)}
         if mode == "workload_identity":
             return {"grant_type": JWT_BEARER_GRANT, "assertion": self._assertion()}
         raise NoClientError(f"{mode!r} needs a user")
+
+    def _exchanged(self, endpoint: str, usual: str) -> dict[str, str]:
+        """What is exchanged at `endpoint`; `usual` is its type if all callers share it."""
+        kind = self._settings.subject_token_type
+        if self._subject is None:
+            return {"subject_token": self._settings.subject_token, "subject_token_type": kind or usual}
+        if not is_secure(endpoint):
+            raise UntrustedAuthorityError(
+                f"{shown_url(endpoint)} is not an https address", "callers' tokens are sent nowhere else"
+            )
+        token = self._subject.reveal(self._clock())
+        return {"subject_token": token, "subject_token_type": kind or ACCESS_TOKEN_TYPE}
+
+    async def _request(self, endpoint: TokenEndpoint, form: Mapping[str, str]) -> TokenReply:
+        try:
+            return await endpoint.request(form)
+        except GrantRefusedError as error:
+            if self._subject is None or isinstance(error, UnknownClientError):
+                hint = f"check the server's auth ({self._settings.mode})"
+            else:
+                hint = _REFUSED.get(error.code, "its operator decides what may be exchanged")
+            raise OAuthError(error.message, hint) from None
 
     async def _id_jag(self, protection: ServerProtection, resource: str) -> str:
         """The first leg: at the identity provider, the ID token becomes an assertion for the issuer."""
@@ -165,18 +233,14 @@ class MachineSource:
             "grant_type": TOKEN_EXCHANGE,
             "requested_token_type": ID_JAG_TYPE,
             "audience": protection.authority.issuer,
-            "subject_token": self._settings.subject_token,
-            "subject_token_type": self._settings.subject_token_type or ID_TOKEN_TYPE,
+            **self._exchanged(provider.token_endpoint, ID_TOKEN_TYPE),
             **({"resource": resource} if resource else {}),
             **({"scope": " ".join(self._settings.scopes)} if self._settings.scopes else {}),
         }
         endpoint = TokenEndpoint(
             self._fetcher, provider.token_endpoint, _client_of(provider), clock=self._clock
         )
-        reply = await endpoint.request(form)
-        if reply.issued_type != ID_JAG_TYPE:
-            raise OAuthError("the identity provider gave no ID-JAG")
-        return reply.access_token
+        return (await self._request(endpoint, form)).access_token
 
     def _assertion(self) -> str:
         """The workload's own token: whoever runs it puts a fresh one there."""

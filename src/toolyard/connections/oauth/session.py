@@ -7,12 +7,13 @@ a `TokenSource`: a user who agrees, or a request that needs nobody (`grants`).
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
 from ...config.server_auth import OAuthAuth
+from ...state.memory import MemoryState
 from ...upstream.errors import CredentialError, UpstreamError
 from ...vault.base import SecretAddress, VaultError
 from .authorization import Discovery, signing_key
@@ -24,10 +25,11 @@ from .errors import (
     UntrustedAuthorityError,
 )
 from .fetching import SECONDS, GuardedFetcher
+from .grants import CallerSubject, MachineSource
 from .metadata import Challenge, read_challenge
 from .proofs import DpopKey
 from .token_endpoint import ClientIdentity, TokenEndpoint
-from .tokens import HeldToken, TokenRecord, TokenStore
+from .tokens import HeldToken, ProcessSecrets, TokenRecord, TokenStore
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -96,8 +98,12 @@ class OAuthSession:
             return None
         return self._headers if self._dpop is None else self._proved(method, url)
 
-    def prepare(self) -> Awaitable[object] | None:
-        return None if time.monotonic() < self._fresh_until else self._has_token()
+    @property
+    def is_ready(self) -> bool:
+        return time.monotonic() < self._fresh_until
+
+    async def prepare(self) -> None:
+        await self._has_token()
 
     async def headers(self, method: str, url: "URL") -> Mapping[str, str]:
         """Raises CredentialError. Without a token there are none: the server's refusal says what it wants."""
@@ -162,7 +168,7 @@ class OAuthSession:
             reason = f"no token for it now, because its issuer does not answer: {error.message}; try later"
             return CredentialError(self.server, reason)
         hint = f" ({error.hint})" if error.hint else ""
-        return CredentialError(self.server, f"no token for it: {error.message}{hint}")
+        return CredentialError(self.server, f"no token for it — {error.message}{hint}")
 
     # After a refusal
 
@@ -295,6 +301,12 @@ class OAuthSession:
             scopes=record.scopes if reply.scopes is None else reply.scopes,
         )
 
+    async def end(self) -> TokenRecord | None:
+        """Delete the token, here and in memory; returns what it was."""
+        record = await self._tokens.delete(self.address)
+        self.forget()
+        return record
+
     def forget(self) -> None:
         """The token was deleted: do not use what is in memory any more."""
         self._held = None
@@ -309,3 +321,33 @@ class OAuthSession:
         if self._working is not None:
             self._working.cancel()
             await asyncio.gather(self._working, return_exceptions=True)
+
+
+class ExchangeSession(OAuthSession):
+    """What one token of a caller was exchanged for. It is kept in this process only, and ends with it.
+
+    Nothing is sent without a token: a server that lets strangers in must not take the caller for one.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        url: str,
+        settings: OAuthAuth,
+        address: SecretAddress,
+        fetcher: GuardedFetcher,
+        subject: CallerSubject,
+        clock: Callable[[], float],
+    ) -> None:
+        tokens = TokenStore(ProcessSecrets(), MemoryState(), clock=clock)
+        source = MachineSource(fetcher, settings, url, tokens, subject)
+        super().__init__(server, url, settings, address, tokens, fetcher, source)
+        self._expires = subject.expires
+
+    @property
+    def has_ended(self) -> bool:
+        return self._expires is not None and self._expires <= self._tokens.clock()
+
+    async def _current(self) -> HeldToken | None:
+        held = await super()._current()
+        return await self._renewed(await self._load(), Challenge()) if held is None else held

@@ -12,7 +12,13 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from .errors import AuthorityUnavailableError, GrantRefusedError, UnknownClientError, shown_code
+from .errors import (
+    AuthorityUnavailableError,
+    GrantRefusedError,
+    UnknownClientError,
+    UntrustedAuthorityError,
+    shown_code,
+)
 from .fetching import FetchedReply, GuardedFetcher, shown_url
 from .metadata import scopes_of
 from .proofs import DpopKey, client_assertion
@@ -23,8 +29,11 @@ TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"
 ID_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:id_token"
+JWT_TYPE = "urn:ietf:params:oauth:token-type:jwt"
 ID_JAG_TYPE = "urn:ietf:params:oauth:token-type:id-jag"
 
+NO_ACCESS = "N_A"
+"""The type of a token that is no access token (RFC 8693)."""
 MAX_TOKEN = 32 * 1024
 LONGEST_LIFE = 10 * 365 * 86400.0
 _LATER = ("temporarily_unavailable", "server_error", "slow_down")
@@ -87,7 +96,9 @@ class TokenEndpoint:
         self._clock = clock
 
     async def request(self, form: Mapping[str, str]) -> TokenReply:
-        """Raises GrantRefusedError, UnknownClientError, or AuthorityUnavailableError."""
+        """Raises GrantRefusedError, UnknownClientError, AuthorityUnavailableError; UntrustedAuthorityError if
+        the answer is another kind of token than was asked for.
+        """
         reply = await self._post(form)
         if self._dpop is not None:
             said = (reply.json() or {}).get("error")
@@ -95,7 +106,9 @@ class TokenEndpoint:
             if reply.status in (400, 401) and said == "use_dpop_nonce" and is_new:
                 reply = await self._post(form)
                 self._dpop.note_nonce(self.url, reply.headers.get("dpop-nonce", ""))
-        return read_token_reply(reply, self.url)
+        found = read_token_reply(reply, self.url)
+        _check_type(found, form.get("requested_token_type", ""), self.url)
+        return found
 
     async def _post(self, form: Mapping[str, str]) -> FetchedReply:
         members, headers = self.authenticated(form)
@@ -144,13 +157,28 @@ def read_token_reply(reply: FetchedReply, url: str) -> TokenReply:
     issued = members.get("issued_token_type")
     return TokenReply(
         access_token=token,
-        token_type="DPoP" if kind.lower() == "dpop" else "Bearer",
+        token_type={"dpop": "DPoP", "n_a": NO_ACCESS}.get(kind.lower(), "Bearer"),
         lifetime=_lifetime(members.get("expires_in")),
         refresh_token=refresh if isinstance(refresh, str) and _is_plain(refresh) else "",
         scopes=scopes_of(members["scope"]) if isinstance(members.get("scope"), str) else None,
         id_token=identity if isinstance(identity, str) and _is_plain(identity) else "",
         issued_type=issued if isinstance(issued, str) else "",
     )
+
+
+def _check_type(reply: TokenReply, wanted: str, url: str) -> None:
+    """An exchange can end in any kind of token, and only an access token is sent to a server."""
+    if wanted == ID_JAG_TYPE:
+        fits = reply.issued_type == ID_JAG_TYPE
+    else:
+        issued = (wanted, JWT_TYPE, "") if wanted == ACCESS_TOKEN_TYPE else (wanted, "")
+        fits = reply.token_type != NO_ACCESS and (not wanted or reply.issued_type in issued)
+    if not fits:
+        what = "an ID-JAG" if wanted == ID_JAG_TYPE else "an access token"
+        raise UntrustedAuthorityError(
+            f"{shown_url(url)} gave another kind of token than {what}",
+            "its operator has to say what may be exchanged for what",
+        )
 
 
 def _refusal(status: int, members: Mapping[str, Any], place: str) -> Exception:

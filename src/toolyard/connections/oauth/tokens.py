@@ -5,7 +5,7 @@ refreshes holds a lease in the state store, reads the token again after winning 
 only over the version that it read. Whoever loses takes what the winner wrote; nobody deletes a token because
 of a lost race. The lease is short and renewed by its holder, so that one who dies is soon succeeded. No
 lock is held while calls run: a token is used until it ends, and refreshed before. An issuer that does not
-answer is not asked by one process after the other: the first one that fails leaves a note.
+answer is not asked by one process after the other: whoever waited for an attempt shares its failure.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ from .errors import AuthorityUnavailableError
 from .token_endpoint import ClientIdentity
 
 LEASE_SECONDS = 5.0
-FAILED_SECONDS = 2.0
-"""For so long nobody asks an issuer again that has just not answered."""
+NOTE_SECONDS = 2.0
+"""For so long those who wait can read that the issuer has not answered."""
 WRITE_PAUSES = (0.1, 0.3, 1.0, 3.0)
 """Between attempts to write a successor: no store has a copy of it, and the token before it is used up."""
 FIRST_LOOK, LONGEST_LOOK = 0.02, 0.5
@@ -130,8 +130,8 @@ class TokenStore:
         """Have one process replace the version `seen`, and return what is there then.
 
         `make` gets the token as it is and returns its successor. What it raises is raised here, unless
-        somebody else has written a successor meanwhile. AuthorityUnavailableError is also raised for a short
-        while after `make` has raised it, here or in another process.
+        somebody else has written a successor meanwhile. AuthorityUnavailableError of another process is
+        raised here too, if this one waited for it.
         """
         try:
             async with self._lease(address, seen) as winner:
@@ -179,11 +179,11 @@ class TokenStore:
     async def _lease(self, address: SecretAddress, seen: str | None) -> AsyncGenerator[bool]:
         """Wait until this process holds the lease (True), or another one has written a token (False).
 
-        Raises AuthorityUnavailableError if another one has just failed.
+        Raises AuthorityUnavailableError if the one that it waited for has failed.
         """
         key = f"oauth/refresh/{digest(msgspec.json.encode(address))}"
         holder = token_hex(8).encode()
-        pause = FIRST_LOOK
+        pause, has_waited = FIRST_LOOK, False
         while not await self._state.swap(key, None, holder, self._lease_seconds):
             found = await self._secrets.read(address)
             if found is not None and found.version != seen:
@@ -191,7 +191,11 @@ class TokenStore:
                 return
             noted = await self._state.get(key)
             if noted is not None and noted.startswith(_FAILED):
-                raise AuthorityUnavailableError(noted.removeprefix(_FAILED).decode())
+                if has_waited:
+                    raise AuthorityUnavailableError(noted.removeprefix(_FAILED).decode())
+                if await self._state.swap(key, noted, holder, self._lease_seconds):
+                    break  # it failed before this one came
+            has_waited = True
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(LONGEST_LOOK, pause * 2)
         beating = asyncio.create_task(self._keep(key, holder))
@@ -205,7 +209,7 @@ class TokenStore:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
             with contextlib.suppress(StateError):  # it ends by itself
-                await self._state.swap(key, holder, left, None if left is None else FAILED_SECONDS)
+                await self._state.swap(key, holder, left, None if left is None else NOTE_SECONDS)
 
     async def _keep(self, key: str, holder: bytes) -> None:
         while True:

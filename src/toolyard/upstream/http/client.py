@@ -5,7 +5,7 @@ Owns the aiohttp session, reading response bodies and event streams of any size,
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -125,10 +125,6 @@ class HttpClient(Protocol):
 
 class EndpointAuth(Protocol):
     """Authorizes requests to one upstream in the name of one principal."""
-
-    def prepare(self) -> Awaitable[object] | None:
-        """What the next request would have to wait for, so that its caller can do that elsewhere."""
-        return None
 
     def ready(self, method: str, url: "URL") -> Mapping[str, str] | None:
         """The headers to add, if nothing has to be waited for."""
@@ -673,7 +669,7 @@ def _wanted(status: int, reply: UpstreamResponse) -> str:
     if status == 401 and said.startswith(("bearer", "dpop")) and not reply.is_authorized:
         return 'it wants a login; add auth = "oauth" to its entry, and run `toolyard login` with its name'
     if reply.is_authorized:
-        return f"it answered HTTP {status}: it does not accept the token that its issuer gave us"
+        return f"it answered HTTP {status}: it does not accept the credential that we have for it"
     return f"it answered HTTP {status}: it wants other credentials than 'headers' has"
 
 

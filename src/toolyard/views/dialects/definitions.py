@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, field
 
 from ...kit.calls.content import ToolError
 from ...kit.schema.validation import explain
-from ...sessions.profiles import ProfileError
+from ...sessions.profile_errors import ProfileError
 from ...state.store import StateError
 from ...wire.call import Call, thread_of
 from ...wire.errors import McpError, MissingCapability

@@ -55,8 +55,9 @@ class ToolDescriber:
             entry = self._resolver.entry(call, name if tool is None else tool.name)
             if entry is not None:
                 described = self._describe(entry, tool)
-                if await self._context.unconnected(call, [entry.server]):
-                    described.connected, described.auth = False, "oauth"
+                lacking = await self._context.unconnected(call, [entry.server])
+                if entry.server in lacking:
+                    described.connected, described.auth = False, lacking[entry.server].auth
                 answer.found.append(described)
             else:
                 unavailable = why_unavailable(self._context.view_context.visible(call), name)

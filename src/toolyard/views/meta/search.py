@@ -116,8 +116,8 @@ class ToolSearch:
         lacking = await self._context.unconnected(call, (match.server for match in found))
         for match in found:
             if match.server in lacking:
-                match.connected, match.auth, match.recommended = False, "oauth", False
-        return {server: f"{reason}; see manage_connections" for server, reason in lacking.items()}
+                match.connected, match.auth, match.recommended = False, lacking[match.server].auth, False
+        return {server: f"{one.reason}; see manage_connections" for server, one in lacking.items()}
 
     def _finding(
         self, query: ToolQuery, limit: int, local: list[ToolMatch], remote: list[ToolMatch]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....kit.calls.content import ToolError, error_result
-from ....sessions.profiles import ProfileError
+from ....sessions.profile_errors import ProfileError
 from ....state.store import StateError
 from ....wire.call import Call
 from ...meta.service import MetaToolService

@@ -304,7 +304,7 @@ async def delete(service: MetaToolService, call: Call, given: requests.ProfileRe
 
 def profile_store(service: MetaToolService) -> ProfileStore:
     if service.context.profiles is None:
-        raise ToolError("Credential profiles are not available; set [state] key, or ENCRYPTION_KEY")
+        raise ToolError("Credential profiles are not available here")
     return service.context.profiles
 
 

@@ -1,0 +1,421 @@
+"""Callers' API keys at one server: entered once by a person, kept in the vault, sent with each request.
+
+A key is never asked for in a form of the client, only on a page of the gateway or by `toolyard login`. It is
+tried at the server before it is kept. Belongs to one principal, or to all if the configuration says so; then
+only whoever runs the gateway enters it. A key that the server refuses stays, marked, and its owner is asked
+for another.
+"""
+
+import hmac
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from secrets import token_hex, token_urlsafe
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..config.server_auth import KeyAuth
+from ..state.store import State, StateError
+from ..upstream.accounts import AccountState, ConsentLink
+from ..upstream.errors import ConsentRequiredError, CredentialError, UpstreamError
+from ..vault.base import SecretAddress, SecretStore, VaultError
+from ..wire.call import MAX_KEY_LENGTH, Call, Principal
+from ..wire.seal import digest
+from .flows import (
+    REUSE_SECONDS,
+    FlowPage,
+    FlowPointer,
+    FlowPointers,
+    cookie_name,
+    digest_of,
+    is_from,
+    shown_name,
+    wait_connected,
+)
+from .pages import KeyForm, KeyProblem
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+MAX_SESSIONS = 10_000
+RECHECK_SECONDS = 30.0
+"""After this time the vault is asked again whether the key is still there."""
+ATTEMPTS = 5
+POINTERS = "connections/key/"
+LATEST = "connections/key-of/"
+SHARED = Principal(tenant="local")
+_USABLE = re.compile(r"[\x21-\x7e]+")
+
+KeyTrial = Callable[[str], Awaitable[bool]]
+"""Whether a server accepts a key; True if it cannot be told. Raises UpstreamError if it does not answer."""
+
+
+class KeyRecord(Struct, frozen=True, kw_only=True):
+    key: str
+    place: str
+    """What it was entered for. It is sent nowhere else."""
+    entered: float = 0.0
+    refused: bool = False
+
+    def __repr__(self) -> str:
+        return f"KeyRecord(place={self.place!r}, refused={self.refused})"
+
+
+class HeldKey(Struct, frozen=True):
+    record: KeyRecord
+    version: str
+
+
+class KeySession:
+    """One principal's key at one server: what a connection asks for headers (`EndpointAuth`)."""
+
+    def __init__(self, accounts: "KeyAccounts", address: SecretAddress) -> None:
+        self._accounts = accounts
+        self._address = address
+        self._held: HeldKey | None = None
+        self._headers: Mapping[str, str] = {}
+        self._fresh_until = float("-inf")
+
+    async def current(self) -> HeldKey | None:
+        """The key as of half a minute ago at most, if it can be used. Raises CredentialError."""
+        if time.monotonic() < self._fresh_until:
+            return self._held
+        return await self._load()
+
+    async def require(self) -> HeldKey:
+        """Raises ConsentRequiredError if somebody has to enter a key first."""
+        return await self.current() or await self._wanted()
+
+    async def _load(self) -> HeldKey | None:
+        held = await self._accounts.load(self._address)
+        if held is None or held.record.refused:
+            self.forget()
+            return None
+        if self._held is None or self._held.version != held.version:
+            settings = self._accounts.settings
+            self._headers = {settings.sent_header: settings.header_value(held.record.key)}
+        self._held = held
+        self._fresh_until = time.monotonic() + RECHECK_SECONDS
+        return held
+
+    async def _wanted(self) -> HeldKey:
+        raise ConsentRequiredError(self._accounts.server, await self._accounts.wanted(self._address))
+
+    # EndpointAuth
+
+    @property
+    def is_ready(self) -> bool:
+        return time.monotonic() < self._fresh_until
+
+    async def prepare(self) -> None:
+        await self.current()
+
+    def ready(self, method: str, url: "URL") -> Mapping[str, str] | None:
+        return self._headers if time.monotonic() < self._fresh_until else None
+
+    async def headers(self, method: str, url: "URL") -> Mapping[str, str]:
+        """Without a key there are none: lists may be open to everybody."""
+        return {} if await self.current() is None else self._headers
+
+    async def refused(
+        self, status: int, headers: Mapping[str, str], sent: Mapping[str, str], url: "URL", attempt: int
+    ) -> bool:
+        if status == 403:  # perhaps of this one request: the key itself may be good
+            return False
+        used = dict(sent)
+        held = await self._load()
+        if held is not None and self._headers != used:
+            return True  # somebody has entered another one meanwhile
+        if held is not None:
+            await self.mark_refused(held)
+        await self._wanted()
+        return False
+
+    async def mark_refused(self, held: HeldKey) -> None:
+        """The server does not accept this key. It is kept until its owner enters another."""
+        self.forget()
+        await self._accounts.mark_refused(self._address, held)
+
+    def forget(self) -> None:
+        self._held = None
+        self._headers = {}
+        self._fresh_until = float("-inf")
+
+
+class KeyAccounts:
+    """`place` names what keys are entered for, such as the server's address; `shown_place` says it to people.
+
+    `base_url` is the gateway's address for browsers; empty if it has none, as over stdio.
+    """
+
+    kind = "api_key"
+
+    def __init__(
+        self,
+        server: str,
+        place: str,
+        shown_place: str,
+        settings: KeyAuth,
+        secrets: SecretStore,
+        state: State,
+        base_url: Callable[[], str],
+        trial: KeyTrial,
+        on_connected: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.server = server
+        self.place = place
+        self.shown_place = shown_place
+        self.settings = settings
+        self._secrets = secrets
+        self._state = state
+        self._pointers = FlowPointers(state, POINTERS)
+        self._base_url = base_url
+        self._trial = trial
+        self._on_connected = on_connected
+        self._clock = clock
+        self._sessions: OrderedDict[SecretAddress, KeySession] = OrderedDict()
+
+    @property
+    def is_personal(self) -> bool:
+        return self.settings.is_personal
+
+    def key(self, principal: Principal) -> tuple[str, ...]:
+        return (principal.tenant, principal.owner) if self.is_personal else ()
+
+    def acting(self, call: Call) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def address(self, principal: Principal) -> SecretAddress:
+        who, owner = (principal, principal.owner) if self.is_personal else (SHARED, "")
+        return SecretAddress(tenant=who.tenant, kind="key", upstream=self.server, principal=owner)
+
+    def authorizer(self, principal: Principal) -> KeySession:
+        address = self.address(principal)
+        found = self._sessions.get(address)
+        if found is None:
+            while len(self._sessions) >= MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+            found = self._sessions[address] = KeySession(self, address)
+        else:
+            self._sessions.move_to_end(address)
+        return found
+
+    # Connections
+
+    async def state(self, principal: Principal) -> AccountState:
+        held = await self.load(self.address(principal))
+        if held is None:
+            whose = "" if self.is_personal else f"; {self._who_enters()}"
+            return AccountState(False, f"no API key was entered yet{whose}")
+        if held.record.refused:
+            whose = "" if self.is_personal else f"; {self._who_enters()}"
+            return AccountState(False, f"the server does not accept the API key any more{whose}")
+        return AccountState(True, "by your API key" if self.is_personal else "by the API key of all callers")
+
+    async def link(
+        self, principal: Principal, scopes: tuple[str, ...] = (), earlier: tuple[str, ...] = ()
+    ) -> ConsentLink:
+        self._check_may_change(principal)
+        base = self._base_url()
+        if not base:
+            raise ConsentRequiredError(self.server, await self.wanted(self.address(principal)))
+        held = await self.load(self.address(principal))
+        is_refused = held is not None and held.record.refused
+        why = "does not accept your API key any more" if is_refused else "wants an API key"
+        message = f"{self.server!r} {why}: open this page and enter one."
+        try:
+            id = await self._link_id(principal)
+        except StateError as error:
+            raise CredentialError(self.server, error.public_message) from error
+        return ConsentLink(f"{base}/connections/key/{id}", message, id)
+
+    async def _link_id(self, principal: Principal) -> str:
+        """The link of a short while ago, if it still works, so that nobody is sent from one to the next."""
+        address = self.address(principal)
+        latest = f"{LATEST}{digest(msgspec.json.encode(address))}"
+        known = ((await self._state.get(latest)) or b"").decode("ascii", "ignore")
+        if known and await self._pointers.find(known) is not None:
+            return known
+        id = token_hex(16)
+        pointer = FlowPointer(self.server, address.tenant, address.principal, shown_name(principal))
+        await self._pointers.put(id, pointer)
+        await self._state.put(latest, id.encode(), REUSE_SECONDS)
+        return id
+
+    async def wait(self, principal: Principal, seconds: float) -> bool:
+        return await wait_connected(self, principal, seconds)
+
+    async def disconnect(self, principal: Principal) -> bool:
+        self._check_may_change(principal)
+        address = self.address(principal)
+        try:
+            had = await self._secrets.delete(address)
+        except VaultError as error:
+            raise self._unavailable(error) from error
+        self._forget(address)
+        return had
+
+    async def close(self) -> None:
+        for session in self._sessions.values():
+            session.forget()
+
+    def _check_may_change(self, principal: Principal) -> None:
+        if not self.is_personal and principal.kind != "local":
+            raise CredentialError(self.server, f"one API key serves all callers; {self._who_enters()}")
+
+    def _who_enters(self) -> str:
+        return f"whoever runs the gateway enters it with `toolyard login {self.server}`"
+
+    async def wanted(self, address: SecretAddress) -> str:
+        """Says why there is no key, and what to do."""
+        held = await self.load(address)
+        if not self.is_personal:
+            what = "wants an API key" if held is None else "does not accept its API key any more"
+            return f"it {what}; {self._who_enters()}"
+        what = "wants an API key of yours" if held is None else "does not accept your API key any more"
+        return f"it {what}: use manage_connections, or run `toolyard login {self.server}`"
+
+    # Keys in the vault
+
+    async def load(self, address: SecretAddress) -> HeldKey | None:
+        try:
+            found = await self._secrets.read(address)
+        except VaultError as error:
+            raise self._unavailable(error) from error
+        if found is None:
+            return None
+        try:
+            record = msgspec.json.decode(found.value, type=KeyRecord)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None  # of a version of ours that is not this one: its owner is asked again
+        # A key is for the place that it was entered for, not for whatever has its name now.
+        return HeldKey(record, found.version) if record.place == self.place else None
+
+    async def mark_refused(self, address: SecretAddress, held: HeldKey) -> None:
+        """Writes only over the key that was refused: a newer one counts."""
+        value = msgspec.json.encode(replace(held.record, refused=True))
+        try:
+            await self._secrets.replace(address, value, held.version)
+        except VaultError as error:
+            raise self._unavailable(error) from error
+
+    async def enter(self, address: SecretAddress, text: str) -> KeyProblem | None:
+        """Tries a key and keeps it; returns why not. Raises VaultError."""
+        key = text.strip()
+        if not key:
+            return "empty"
+        if len(key) > MAX_KEY_LENGTH:
+            return "long"
+        if not _USABLE.fullmatch(key):
+            return "characters"
+        try:
+            if not await self._trial(key):
+                return "refused"
+        except UpstreamError:
+            return "unreachable"
+        value = msgspec.json.encode(KeyRecord(key=key, place=self.place, entered=self._clock()))
+        while True:
+            before = await self._secrets.read(address)
+            seen = None if before is None else before.version
+            if await self._secrets.replace(address, value, seen) is not None:
+                break
+        self._forget(address)
+        self._on_connected()
+        return None
+
+    def _forget(self, address: SecretAddress) -> None:
+        session = self._sessions.get(address)
+        if session is not None:
+            session.forget()
+
+    def _unavailable(self, error: VaultError) -> CredentialError:
+        return CredentialError(self.server, f"{error.message}; {error.hint}")
+
+
+class KeyPages:
+    """The page of all servers where a key is entered."""
+
+    def __init__(self, state: State, accounts: Callable[[str], KeyAccounts | None]) -> None:
+        self._pointers = FlowPointers(state, POINTERS)
+        self._accounts = accounts
+
+    async def show(self, id: str, cookies: Mapping[str, str]) -> FlowPage:
+        """What a link leads to. Nobody has it yet: programs look at links too."""
+        found = await self._find(id)
+        if found is None:
+            return FlowPage("expired")
+        accounts, pointer = found
+        if pointer.browser and not is_from(pointer, id, cookies):
+            return FlowPage("elsewhere", accounts.server)
+        cookie = cookies.get(cookie_name(id), "")
+        if not re.fullmatch(r"[\w-]{32}", cookie):
+            cookie = token_urlsafe(24)
+        return self._form(id, accounts, pointer, cookie)
+
+    async def submit(self, id: str, cookies: Mapping[str, str], form: Mapping[str, str]) -> FlowPage:
+        """A key was entered. The first attempt binds the link to its browser; one that works ends it."""
+        found = await self._find(id)
+        if found is None:
+            return FlowPage("expired")
+        accounts, pointer = found
+        cookie = cookies.get(cookie_name(id), "")
+        ours = hmac.compare_digest(
+            form.get("form", "").encode(), self._token(id, cookie, accounts.place).encode()
+        )
+        if not cookie or not ours or (pointer.browser and not is_from(pointer, id, cookies)):
+            return FlowPage("elsewhere", accounts.server)
+        tried = replace(pointer, browser=digest_of(cookie), attempts=pointer.attempts + 1)
+        if not await self._pointers.replace(id, pointer, tried):
+            return FlowPage("expired", accounts.server)
+        problem = await accounts.enter(_pointed(tried), form.get("key", ""))
+        if problem is None:
+            await self._pointers.replace(id, tried, None)
+            return FlowPage("connected", accounts.server)
+        if tried.attempts >= ATTEMPTS:
+            await self._pointers.replace(id, tried, None)
+            return FlowPage("expired", accounts.server)
+        return self._form(id, accounts, tried, cookie, problem)
+
+    def _form(
+        self,
+        id: str,
+        accounts: KeyAccounts,
+        pointer: FlowPointer,
+        cookie: str,
+        problem: KeyProblem | None = None,
+    ) -> FlowPage:
+        settings = accounts.settings
+        details = {"user": pointer.user, "place": accounts.shown_place}
+        form = KeyForm(
+            self._token(id, cookie, accounts.place),
+            settings.label,
+            settings.help,
+            not settings.is_personal,
+            problem,
+            ATTEMPTS - pointer.attempts,
+        )
+        return FlowPage("key", accounts.server, details, cookie=cookie, form_targets="'self'", form=form)
+
+    def _token(self, id: str, cookie: str, place: str) -> str:
+        """Binds the form to the browser that loaded it, and to what the page said."""
+        return digest_of("\0".join(("key form", id, cookie, place)))
+
+    async def _find(self, id: str) -> tuple[KeyAccounts, FlowPointer] | None:
+        pointer = await self._pointers.find(id)
+        accounts = None if pointer is None else self._accounts(pointer.server)
+        if accounts is None or pointer is None:
+            return None
+        # The configuration may say something else by now than when the link was made.
+        return (accounts, pointer) if accounts.is_personal == bool(pointer.principal) else None
+
+
+def _pointed(pointer: FlowPointer) -> SecretAddress:
+    return SecretAddress(
+        tenant=pointer.tenant, kind="key", upstream=pointer.server, principal=pointer.principal
+    )

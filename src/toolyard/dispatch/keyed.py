@@ -1,0 +1,167 @@
+"""Upstreams that get a caller's API key: asked for before the server is, and taken back if it refuses.
+
+Over HTTP the key is in a header, which the connection adds. A server in this process gets it as the key that
+the caller brought, and a program as an environment variable: of a process of its own, so that one caller's
+key is never in another's process.
+"""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from ..connections.keys import HeldKey, KeyAccounts, KeySession
+from ..upstream.base import Forward, Outcome, Upstream
+from ..upstream.connection import (
+    GATEWAY_CALLER,
+    ClientProfile,
+    Connector,
+    StartProgress,
+    UpstreamConnection,
+    UpstreamInfo,
+)
+from ..upstream.errors import ConsentRequiredError, NotReachedError
+from ..upstream.inprocess import InProcessUpstream
+from ..wire.call import AUTHORIZATION, Call, Caller, Principal, Secret
+from ..wire.errors import McpError
+from ..wire.seal import Sealer
+
+_PURPOSE = "caller-key"
+
+
+class KeyedUpstream(Upstream):
+    """A server over HTTP, for one caller."""
+
+    def __init__(self, inner: Upstream, session: KeySession) -> None:
+        self._inner = inner
+        self._session = session
+
+    async def send(self, forward: Forward) -> Outcome:
+        if forward.call.caller is not GATEWAY_CALLER:
+            await self._session.require()
+        return await self._inner.send(forward)
+
+    async def info(self) -> UpstreamInfo:
+        return await self._inner.info()
+
+    async def reset(self) -> None:
+        await self._inner.reset()
+
+    async def idle(self) -> None:
+        await self._inner.idle()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def close_idle(self) -> None:
+        self._inner.close_idle()
+
+    def starting(self) -> StartProgress | None:
+        return self._inner.starting()
+
+    def client_seen(self, caller: Caller, session: str) -> None:
+        self._inner.client_seen(caller, session)
+
+    def end_session(self, call: Call) -> None:
+        self._inner.end_session(call)
+
+    async def roots_changed(self, call: Call) -> None:
+        await self._inner.roots_changed(call)
+
+    def abandon(self, state: str) -> None:
+        self._inner.abandon(state)
+
+
+class KeyedProgram(KeyedUpstream):
+    """A program for one caller. Another key, or none, ends the process that has the old one."""
+
+    def __init__(self, inner: Upstream, session: KeySession, connector: "KeyedConnector") -> None:
+        super().__init__(inner, session)
+        self._connector = connector
+
+    async def send(self, forward: Forward) -> Outcome:
+        started_with = self._connector.version
+        try:
+            held = await (
+                self._session.current() if forward.call.caller is GATEWAY_CALLER else self._session.require()
+            )
+        except ConsentRequiredError:
+            if started_with:
+                await self._inner.reset()
+            raise
+        if started_with is not None and started_with != (held.version if held is not None else ""):
+            await self._inner.reset()
+        return await self._inner.send(forward)
+
+
+class KeyedConnector:
+    """Starts a program with the key that its caller has now. `make` gets the key, or None without one."""
+
+    def __init__(self, server: str, session: KeySession, make: Callable[[str | None], Connector]) -> None:
+        self._server = server
+        self._session = session
+        self._make = make
+        self._latest: Connector | None = None
+        self.version: str | None = None
+        """Of the key that the last process has, empty if it has none; None before the first."""
+
+    @property
+    def activity(self) -> str:
+        return "" if self._latest is None else self._latest.activity
+
+    async def open(self, profile: ClientProfile) -> UpstreamConnection:
+        held = await self._session.current()
+        self._latest = connector = self._make(None if held is None else held.record.key)
+        self.version = "" if held is None else held.version
+        try:
+            return await connector.open(profile)
+        except NotReachedError:
+            if held is None:  # most programs that want a key do not start without
+                await self._session.require()
+            raise
+
+
+class KeyedServer(Upstream):
+    """A server in this process, for all callers: each call has the key of its own."""
+
+    def __init__(
+        self, inner: InProcessUpstream, accounts: KeyAccounts, lister: Callable[[], Principal], sealer: Sealer
+    ) -> None:
+        self._inner = inner
+        self._accounts = accounts
+        self._lister = lister
+        self._sealer = sealer
+
+    async def send(self, forward: Forward) -> Outcome:
+        caller = forward.call.caller
+        if caller is GATEWAY_CALLER:
+            session = self._accounts.authorizer(self._lister())
+            held = await session.current()
+            if held is None:
+                return await self._inner.send(forward)
+        else:
+            session = self._accounts.authorizer(caller.identity.principal)
+            held = await session.require()
+        key = Secret(held.record.key, self._sealer.fingerprint(held.record.key, _PURPOSE))
+        header = self._accounts.settings.header.lower()
+        names = (header,) if header else await self._inner.key_headers() or (AUTHORIZATION,)
+        try:
+            outcome = await self._inner.send(replace(forward, secrets=dict.fromkeys(names, key)))
+        except McpError:
+            await self._note(session, held, key)
+            raise
+        finally:
+            key.forget()
+        await self._note(session, held, key)
+        return outcome
+
+    async def _note(self, session: KeySession, held: HeldKey, key: Secret) -> None:
+        """Raises ConsentRequiredError if the API behind the server did not accept the key."""
+        if key.is_refused:
+            await session.mark_refused(held)
+            await session.require()
+
+    async def info(self) -> UpstreamInfo:
+        return await self._inner.info()
+
+    async def close(self) -> None:
+        await self._inner.close()
