@@ -57,7 +57,7 @@ async def replica(config: Config) -> AsyncIterator[tuple[Gateway, str]]:
     """One gateway process, as far as state and vault know."""
     gateway = Gateway(config, KEY)
     async with serving(asgi(gateway)) as http:
-        gateway.base_url = http.url.removesuffix("/mcp")
+        gateway.connections.base_url = http.url.removesuffix("/mcp")
         yield gateway, http.url
 
 

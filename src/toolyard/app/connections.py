@@ -49,18 +49,14 @@ _STATUS = {
 class GatewayConnections:
     """`base_url` is where browsers reach the gateway; empty until it is served over HTTP."""
 
-    def __init__(self, vault: Vault, http: HttpClient, base_url: Callable[[], str] = str) -> None:
-        self._base_url = base_url
+    def __init__(self, vault: Vault, http: HttpClient) -> None:
+        self.base_url = ""
         self.tokens = TokenStore(vault, vault.store)
         self._vault = vault
         self._http = http
         self.open_accounts: dict[str, Accounts] = {}
         self.logins = LoginPages(vault.store, self._oauth)
         self.keys = KeyPages(vault.store, self._keyed)
-
-    @property
-    def base_url(self) -> str:
-        return self._base_url()
 
     def open(self, server: ServerConfig, on_connected: Callable[[], None]) -> Accounts:
         """The accounts at a server whose configuration has `auth`."""

@@ -95,8 +95,7 @@ class Gateway:
         make_id = new_id if tap is None else tap.new_id
         self.storage = GatewayStorage(config, folder, self.sealer, make_id=make_id)
         self._connections: GatewayConnections | None = None
-        self.base_url = ""
-        """Where browsers reach the gateway; empty until it is served over HTTP."""
+        self._base_url = ""
         self.callers = GatewayCallers(
             config,
             folder,
@@ -208,8 +207,20 @@ class Gateway:
         if self._connections is None:
             from .connections import GatewayConnections
 
-            self._connections = GatewayConnections(self.storage.vault, self._http, lambda: self.base_url)
+            self._connections = GatewayConnections(self.storage.vault, self._http)
+            self._connections.base_url = self._base_url
         return self._connections
+
+    @property
+    def base_url(self) -> str:
+        """Where browsers reach the gateway; empty until it is served over HTTP."""
+        return self._base_url
+
+    @base_url.setter
+    def base_url(self, url: str) -> None:
+        self._base_url = url
+        if self._connections is not None:
+            self._connections.base_url = url
 
     def _open_accounts(self, server: ServerConfig, on_connected: Callable[[], None]) -> Accounts:
         return self.connections.open(server, on_connected)
