@@ -14,7 +14,7 @@ server = ServerConfig(name="a", where=Http(url="http://127.0.0.1:9/mcp"), auth={
 gateway = Gateway(Config(servers=(server,)), b"0123456789abcdef")
 asgi(gateway)
 {then}
-parts = ("toolyard.connections.oauth", "toolyard.authserver", "cryptography", "joserfc")
+parts = ("toolyard.connections.oauth.session", "toolyard.authserver", "cryptography", "joserfc")
 print(*sorted(name for name in sys.modules if name.startswith(parts)))
 """
 
@@ -28,4 +28,4 @@ def imported(auth: str, then: str = "") -> str:
 
 def test_a_gateway_whose_servers_want_no_login_imports_neither_oauth_nor_cryptography():
     assert imported("None") == ""
-    assert "toolyard.connections.oauth.accounts" in imported("OAuthAuth()", "gateway.connections")
+    assert "toolyard.connections.oauth.session" in imported("OAuthAuth()", "gateway.connections")

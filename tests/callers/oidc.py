@@ -38,7 +38,7 @@ class OidcProvider:
                 assert line, "oidc-provider has ended"
 
     async def tell(self, word: str) -> None:
-        """`rotate`, `withdraw`, `opaque` or `jwt`: see `oidc_provider.mjs`."""
+        """`rotate`, `withdraw`, `opaque`, `jwt`, `revoke` and so on: see `oidc_provider.mjs`."""
         assert self._process.stdin
         self._process.stdin.write(f"{word}\n".encode())
         await self.wait_for(b"done")
@@ -130,13 +130,14 @@ def node_program(needed: Path) -> str:
 
 
 @asynccontextmanager
-async def oidc_provider() -> AsyncIterator[OidcProvider]:
+async def oidc_provider(issuer: str = "") -> AsyncIterator[OidcProvider]:
+    """`issuer` is its address behind a proxy, if there is one."""
     node = node_program(PACKAGE)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     pipe = asyncio.subprocess.PIPE
-    arguments = [node, str(PROGRAM), str(PACKAGE), str(port)]
+    arguments = [node, str(PROGRAM), str(PACKAGE), str(port), *([issuer] if issuer else [])]
     process = await asyncio.create_subprocess_exec(*arguments, stdin=pipe, stdout=pipe, stderr=None)
     provider = OidcProvider(process, port)
     try:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.connections.test_login import toolyard
+from tests.connections.program import Machine
 from tests.connections.yard import KEY, a_browser, link_in
 from tests.serving import serving
 from toolyard import Client
@@ -491,10 +491,10 @@ async def test_a_key_is_entered_and_forgotten_at_a_terminal(upstream: RunningSho
     gateway = f'[gateway]\nstate_dir = "{tmp_path}/state"\n'
     file.write_text(f'{gateway}[servers.shop]\nurl = "{upstream.url}"\nauth = "api_key"\n')
 
+    machine = Machine(tmp_path)
+
     async def told(words: str, given: str = "") -> tuple[int | None, str]:
-        process = await toolyard(tmp_path, *words.split())
-        out, err = await process.communicate(given.encode())
-        return process.returncode, out.decode() + err.decode()
+        return await machine.run(*words.split(), typed=given)
 
     status, said = await told("list")
     assert (status, "toolyard login shop" in said) == (3, True), said

@@ -19,6 +19,7 @@ from toolyard.config import Config, Http, ServerConfig
 from toolyard.config.callers import AuthConfig, IssuerConfig
 from toolyard.config.models import GatewayConfig, StateConfig
 from toolyard.config.server_auth import OAuthAuth
+from toolyard.connections.oauth.accounts import OAuthAccounts
 from toolyard.connections.oauth.tokens import TokenRecord
 from toolyard.wire.call import Principal
 from toolyard.wire.seal import Sealer
@@ -76,9 +77,15 @@ async def connect(link: str, name: str = "ana", language: str = "en") -> tuple[i
         return status, text
 
 
+def oauth_of(gateway: Gateway) -> OAuthAccounts:
+    accounts = gateway.connections.open_accounts["guarded"]
+    assert isinstance(accounts, OAuthAccounts)
+    return accounts
+
+
 async def log_in(gateway: Gateway, principal: Principal, user: str) -> TokenRecord:
     """Connects a caller's account; returns the token that the gateway has then."""
-    accounts = gateway.connections.open_accounts["guarded"]
+    accounts = oauth_of(gateway)
     status, page = await connect((await accounts.link(principal)).url, user)
     assert status == 200, page
     held = await gateway.connections.tokens.load(accounts.address(principal))
@@ -88,8 +95,7 @@ async def log_in(gateway: Gateway, principal: Principal, user: str) -> TokenReco
 
 
 async def save_token(gateway: Gateway, principal: Principal, record: TokenRecord) -> None:
-    address = gateway.connections.open_accounts["guarded"].address(principal)
-    await gateway.connections.tokens.save(address, record)
+    await gateway.connections.tokens.save(oauth_of(gateway).address(principal), record)
 
 
 async def key_of(config: Config, user: str) -> dict[str, str]:
@@ -116,6 +122,7 @@ __all__ = [
     "key_of",
     "link_in",
     "log_in",
+    "oauth_of",
     "replica",
     "save_token",
 ]

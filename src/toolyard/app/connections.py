@@ -1,5 +1,6 @@
 """Callers' connections to servers that want a login: their accounts, and the login pages."""
 
+import json
 import logging
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlsplit
@@ -9,6 +10,7 @@ from ..config.server_auth import KeyAuth
 from ..connections.flows import FLOW_SECONDS, FlowPage, cookie_name
 from ..connections.keys import KeyAccounts, KeyPages
 from ..connections.oauth.accounts import LoginPages, OAuthAccounts
+from ..connections.oauth.client_document import DOCUMENT_PATH, client_document, document_url
 from ..connections.oauth.tokens import TokenStore
 from ..connections.pages import language_of, page, policy
 from ..edge.request import (
@@ -87,7 +89,10 @@ class GatewayConnections:
         return accounts
 
     def forget(self, server: str) -> None:
-        """The server is not in the configuration any more, or is about to be opened anew."""
+        """The server is not in the configuration any more, or is about to be opened anew.
+
+        Logins that were begun with it cannot be finished.
+        """
         self.open_accounts.pop(server, None)
 
     def _oauth(self, server: str) -> OAuthAccounts | None:
@@ -99,7 +104,10 @@ class GatewayConnections:
         return found if isinstance(found, KeyAccounts) else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers `/oauth/callback` and the paths below `/oauth/connect/` and `/connections/key/`."""
+        """Answers the paths below `/oauth/` and `/connections/key/`."""
+        if scope["path"] == DOCUMENT_PATH:
+            await self._describe_client(scope["method"], send)
+            return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         language = language_of(headers.get("accept-language", ""))
         try:
@@ -120,6 +128,21 @@ class GatewayConnections:
             body = page(shown.kind, language, shown.server, shown.details, shown.form)
             cookies = [self._cookie(scope, shown.cookie)] if shown.cookie else []
             await _respond(send, _STATUS[shown.kind], cookies, body, shown.form_targets)
+
+    async def _describe_client(self, method: str, send: Send) -> None:
+        """Our client metadata document, which issuers read."""
+        if method not in ("GET", "HEAD") or not document_url(self.base_url):
+            await _respond(send, 404, [], b"")
+            return
+        body = json.dumps(client_document(self.base_url)).encode()
+        head: Headers = [
+            (b"content-type", b"application/json"),
+            (b"cache-control", b"public, max-age=3600"),
+            NO_SNIFF,
+            (b"content-length", b"%d" % len(body)),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else body})
 
     async def _answer(self, scope: Scope, headers: dict[str, str], receive: Receive) -> FlowPage | None:
         method, path = scope["method"], scope["path"]

@@ -22,6 +22,7 @@ from ..artifacts.store import (
 )
 from ..callers.resource import WELL_KNOWN
 from ..config import GatewayConfig
+from ..connections.oauth.client_document import DOCUMENT_PATH
 from ..edge.http.app import (
     AGENTS_PATH,
     AgentPaths,
@@ -223,6 +224,7 @@ def asgi(
         WELL_KNOWN: gateway.callers.serve_metadata,
         CONNECT_PATH: gateway.serve_logins,
         CALLBACK_PATH: gateway.serve_logins,
+        DOCUMENT_PATH: gateway.serve_logins,
         KEY_PATH: gateway.serve_logins,
         AGENTS_PATH: AgentPaths(main),
     }

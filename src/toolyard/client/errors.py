@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 from ..upstream.errors import (
     ConnectionLostError,
+    ConsentRequiredError,
     HttpRpcError,
     InvalidReplyError,
     NotReachedError,
@@ -140,7 +141,7 @@ def _by_kind(causes: list[BaseException], name: str, method: str) -> ClientError
         return ProtocolError(f"{name} does not speak MCP: {reason}", "an MCP endpoint often ends in /mcp")
     if isinstance(error, ConnectionLostError) and "without an answer" in error.reason:
         return kind(f"{name} closed the connection before it answered {method!r}")
-    if isinstance(error, UpstreamDownError):  # of a gateway in this process: a server behind it
+    if isinstance(error, UpstreamDownError | ConsentRequiredError):  # of a server behind a gateway here
         name = f"server {error.server!r}"
     said = f"{name} {error.reason[3:]}" if error.reason.startswith("it ") else f"{name}: {error.reason}"
     if isinstance(error, InvalidReplyError):

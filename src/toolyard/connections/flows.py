@@ -75,6 +75,9 @@ class FlowPointers:
         value = None if after is None else msgspec.json.encode(after)
         return await self._state.swap(self._key(id), msgspec.json.encode(before), value, FLOW_SECONDS)
 
+    async def delete(self, id: str) -> None:
+        await self._state.delete(self._key(id))
+
     def _key(self, id: str) -> str:
         return f"{self._prefix}{id}"
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 Language = Literal["en", "pt"]
-PageKind = Literal["connected", "denied", "expired", "failed", "confirm", "elsewhere", "key"]
+PageKind = Literal["connected", "returned", "denied", "expired", "failed", "confirm", "elsewhere", "key"]
 KeyProblem = Literal["empty", "characters", "long", "refused", "unreachable"]
 """Why a key that was entered is not kept."""
 
@@ -34,9 +34,9 @@ class KeyForm(Struct, frozen=True):
 
 _STYLE = """
 :root{color-scheme:light dark;--paper:#f6f5f1;--card:#fff;--ink:#1d2430;--soft:#5b6472;--line:#e2e0d8;
---good:#1f7a4d;--bad:#b3402f;--accent:#2f5fb3}
+--good:#1f7a4d;--bad:#b3402f;--accent:#0f766e}
 @media(prefers-color-scheme:dark){:root{--paper:#14171c;--card:#1c2129;--ink:#e8eaee;--soft:#9aa4b2;
---line:#2c333e;--good:#5cc493;--bad:#ec8b7a;--accent:#8db4f5}}
+--line:#2c333e;--good:#5cc493;--bad:#ec8b7a;--accent:#5cc4b8}}
 *{box-sizing:border-box}body{margin:0;min-height:100vh;display:flex;flex-direction:column;align-items:center;
 justify-content:center;background:var(--paper);color:var(--ink);padding:24px;
 font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
@@ -55,9 +55,16 @@ width:100%;padding:11px 12px;border:1px solid var(--soft);border-radius:9px;back
 color:var(--ink)}input[type=password]:focus-visible{outline:3px solid var(--accent);outline-offset:1px;
 border-color:var(--accent)}form{margin-top:18px}form button{margin-top:16px}a{color:var(--accent)}
 .note{font-size:.9rem;margin:10px 0 0}.wrong{color:var(--bad);border-left:3px solid var(--bad);
-padding:2px 0 2px 12px;margin:18px 0 0}footer{margin-top:20px;color:var(--soft);font-size:.85rem}
+padding:2px 0 2px 12px;margin:18px 0 0}header{display:flex;align-items:center;gap:10px;margin:0 0 18px;
+font-weight:650;letter-spacing:.01em}header svg{width:30px;height:30px}
 @media(max-width:480px){main{padding:28px 22px}dl div{display:block}}
 """.strip()
+_LOGO = (
+    '<svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="#0f766e"/>'
+    '<g fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round">'
+    '<path d="M5.5 16h7M19.5 13.4 26 8M19.5 18.6 26 24M20 16h6.5"/>'
+    '<rect x="12.2" y="12.2" width="7.6" height="7.6" rx="2" fill="#fff"/></g></svg>'
+)
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 _CHECK = '<path d="M13 23l7 7 13-15"/>'
 _CROSS = '<path d="M15 15l16 16M31 15L15 31"/>'
@@ -65,6 +72,7 @@ _ASK = '<path d="M23 13v13M23 31v1"/>'
 _KEY = '<circle cx="17" cy="23" r="5"/><path d="M22 23h12M34 23v5M29 23v4"/>'
 _LOOKS: dict[str, tuple[str, str]] = {
     "connected": ("good", _CHECK),
+    "returned": ("good", _CHECK),
     "denied": ("bad", _CROSS),
     "expired": ("bad", _CROSS),
     "failed": ("bad", _CROSS),
@@ -77,6 +85,10 @@ _TEXTS: dict[Language, dict[str, tuple[str, str]]] = {
         "connected": (
             "{server} is connected",
             "You can close this window and go back to where you came from. Your tools are ready.",
+        ),
+        "returned": (
+            "You have logged in to {server}",
+            "You can close this window. The program that asked for it says whether the connection works.",
         ),
         "denied": (
             "{server} was not connected",
@@ -110,6 +122,10 @@ _TEXTS: dict[Language, dict[str, tuple[str, str]]] = {
         "connected": (
             "{server} está conectado",
             "Você pode fechar esta janela e voltar para onde estava. Suas ferramentas estão prontas.",
+        ),
+        "returned": (
+            "Você entrou em {server}",
+            "Você pode fechar esta janela. O programa que pediu o login informa se a conexão funciona.",
         ),
         "denied": (
             "{server} não foi conectado",
@@ -243,9 +259,10 @@ def page(
     return (
         f'<!doctype html><html lang="{tag}"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(heading)}</title>'
-        f"<style>{_STYLE}</style></head><body><main>{mark}<h1>{escape(heading)}</h1><p>{text}</p>"
+        f"<style>{_STYLE}</style></head><body><header>{_LOGO}Toolyard</header>"
+        f"<main>{mark}<h1>{escape(heading)}</h1><p>{text}</p>"
         f"{f'<dl>{listed}</dl>' if listed else ''}{_form(kind, language, form)}"
-        f"</main><footer>Toolyard</footer></body></html>"
+        f"</main></body></html>"
     ).encode()
 
 

@@ -27,6 +27,8 @@ from ..wire.errors import INTERNAL_ERROR, McpError
 from ..wire.text import clean
 
 MAX_REASON = 500
+WANTS_LOGIN = "it wants a login"
+"""Begins the reason of a server that wants OAuth and whose entry has no `auth`."""
 
 
 class UpstreamError(McpError):

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 LOG_LEVEL = "info"
 
 READY, STARTING, DOWN, UNUSABLE, DISABLED = "ready", "starting", "down", "not usable", "disabled"
+UNCONNECTED = "not connected"
+_MISSING = {STARTING: "still ", UNCONNECTED: ""}
 
 
 class UserInterface(Protocol):
@@ -53,9 +55,10 @@ class ServerStatus(Struct, frozen=True):
 
     name: str
     state: str
-    """`ready`, `starting`, `down`, `not usable` (as the file has it) or `disabled`."""
+    """`ready`, `starting`, `down`, `not connected` (it wants a login), `not usable` (as the file has it) or
+    `disabled`."""
     detail: str = ""
-    """Why, or what it is doing; of one that is ready, why it has no account to be called with."""
+    """Why, or what it is doing."""
     seconds: float = 0.0
     """For how long it has been starting."""
     holds: Mapping[str, frozenset[str]] = {}
@@ -392,7 +395,8 @@ class MountedSession(CliSession):
             with suppress(McpError):  # a server that cannot be asked says so itself
                 state = await accounts.state(Principal())
                 if not state.connected:
-                    self._lacking[name] = f"{state.reason}; run `toolyard login {name}`"
+                    why = "" if state.reason == UNCONNECTED else f"{state.reason}; "
+                    self._lacking[name] = f"{why}run `toolyard login {name}`"
 
     def _owners(self, wanted: str) -> "list[ServerCatalogue]":
         """Who has what is wanted, or would have it by its name."""
@@ -421,7 +425,7 @@ class MountedSession(CliSession):
         notes = self._gateway.catalogue.unavailable()
         missing = {one.name: notes[one.name] for one in servers if one.name in notes}
         missing |= {
-            one.name: f"still {one.shown}" if one.state == STARTING else one.detail
+            one.name: f"{_MISSING[one.state]}{one.shown}" if one.state in _MISSING else one.detail
             for one in servers
             if one.is_missing
         }
@@ -450,11 +454,15 @@ class MountedSession(CliSession):
                 yield ServerStatus(
                     server_catalogue.name, STARTING, server_catalogue.activity, server_catalogue.age, holds
                 )
+            elif server_catalogue.name in self._lacking:
+                yield ServerStatus(
+                    server_catalogue.name, UNCONNECTED, self._lacking[server_catalogue.name], 0.0, holds
+                )
             else:
                 yield ServerStatus(
                     server_catalogue.name,
                     DOWN if server_catalogue.fault else READY,
-                    server_catalogue.fault or self._lacking.get(server_catalogue.name, ""),
+                    server_catalogue.fault or "",
                     0.0,
                     holds,
                 )

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ...config import Config
 from ...config.errors import nearest_or_all
 from ...config.servers import OWN_PROGRAM, is_table
+from ...upstream.errors import WANTS_LOGIN
 from ..client.connection import READY, ConnectOptions
 from ..configuration.file import ConfigFile, config_path, edited_file_option, secrets_in
 from ..json_values import as_list
@@ -156,6 +157,9 @@ def add(
     if added is not None and not no_check:
         install(added.recipe)
     found = "" if no_check else _try_server(name, fields, checked, debug)
+    if found is None:
+        fields["auth"], found = "oauth", ""
+        file.set_server(name, file.adapt_fields(fields))
     file.save()
     done = f"replaced {name!r} in" if replaced else f"added {name!r} to"
     click.echo(f"{done} {file.label}{found}")
@@ -177,8 +181,11 @@ def _recipe(
     return None if words or module or not name else find_preset(name, FORMS)
 
 
-def _try_server(name: str, fields: dict[str, Any], config: Config, debug: bool) -> str:
-    """Start the server and count its items, as `: 12 tools`; CommandError if it does not work."""
+def _try_server(name: str, fields: dict[str, Any], config: Config, debug: bool) -> str | None:
+    """Start the server and count its items, as `: 12 tools`; CommandError if it does not work.
+
+    None if it wants OAuth: it works as far as one can see before the login.
+    """
     from ..client.connection import MountedSession  # 150 ms of CPU
 
     own = tuple(replace(server, start="eager") for server in config.servers if server.name == name)
@@ -194,6 +201,8 @@ def _try_server(name: str, fields: dict[str, Any], config: Config, debug: bool) 
             (standing,) = client.about.servers
         finally:
             client.close()
+    if standing.detail.startswith(WANTS_LOGIN):
+        return None
     if standing.state != READY:
         raise CommandError(f"{name!r} does not work: {standing.detail}", NOTHING_WRITTEN)
     counts = [counted(len(standing.holds[kind]), title.lower()) for kind, title in SECTIONS.items()]
@@ -283,6 +292,9 @@ def _advise(name: str, fields: dict[str, Any], config: Config, file: ConfigFile)
         warn(f"no program {program!r} on PATH", INSTALL_HINT)
     for key in secrets_in(fields):
         hint(f"{key!r} is stored in the file; '${{VARIABLE}}' instead keeps a secret out of it")
+    if fields.get("auth") == "oauth":
+        hint(f"it wants a login: `toolyard login {name}`")
+        return
     hint(f"`toolyard list --config {file.label}` shows its tools; a running gateway reloads the file")
 
 

@@ -13,6 +13,7 @@ from ..client.connection import (
     DOWN,
     READY,
     STARTING,
+    UNCONNECTED,
     UNUSABLE,
     ConnectOptions,
     ServerDescription,
@@ -31,7 +32,14 @@ from .options import ServerOptions, debug_option, json_option, server_options, t
 INCOMPLETE = 3
 """The exit status if servers are missing from the list."""
 _HINTS = {"readOnlyHint": "read-only", "destructiveHint": "destructive", "openWorldHint": "open world"}
-_COLOURS = {READY: "green", STARTING: "yellow", DOWN: "red", UNUSABLE: "red", DISABLED: "bright_black"}
+_COLOURS = {
+    READY: "green",
+    STARTING: "yellow",
+    UNCONNECTED: "yellow",
+    DOWN: "red",
+    UNUSABLE: "red",
+    DISABLED: "bright_black",
+}
 
 
 @click.command("list", short_help="List tools, resources and prompts.")
@@ -54,7 +62,7 @@ def command(long: bool, wait: float | None, as_json: bool, **options: Unpack[Ser
     TARGET is package.module:attribute or path/to/file.py:attribute. Without one, the command lists the
     servers of --config or of the toolyard.toml that is found, grouped by server. With --long, a question
     mark marks an optional argument. Exit status: 0, or 3 if a server of the configuration is still
-    starting, down or not usable.
+    starting, down, not connected or not usable.
     """
     with Terminal() as user, connected(ConnectOptions(**options, wait=wait), user) as client:
         lists = read_all_lists(client)
@@ -99,7 +107,7 @@ def _group(server: ServerStatus, lists: ServerLists, page: TextLayout, long: boo
     name, colour = one_line(server.name), _COLOURS[server.state]
     room = max(MIN_WIDTH, page.width - page.measure(name) - 2)
     # The reason of a failure is shown whole; the last output of a starting server is cut.
-    whole = page.folded(state, room) if server.state in (DOWN, UNUSABLE) else [state]
+    whole = page.folded(state, room) if server.state in (DOWN, UNCONNECTED, UNUSABLE) else [state]
     first, *more = whole if long or len(whole) > 1 else [page.cut(state, room)]
     yield f"{click.style(name, bold=True)}: {click.style(first, fg=colour)}"
     yield from (f"  {click.style(line, fg=colour)}" for line in more)

@@ -3,8 +3,10 @@
 import asyncio
 import os
 import sys
+import threading
 import webbrowser
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qs, urlsplit
@@ -14,7 +16,7 @@ import click
 from ..configuration import loader
 from ..configuration.file import ConfigFile
 from ..serving.session_key import session_key
-from ..ui.messages import CommandError, hint
+from ..ui.messages import CommandError, hint, warn
 from .options import config_option
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ T = TypeVar("T")
 PORT = 8976
 """The same each time, because many issuers compare the whole redirect, port included."""
 LOGIN_SECONDS = 600.0
+MAX_PASTES = 5
 MAX_INPUT = 64 * 1024
 
 
@@ -41,8 +44,16 @@ MAX_INPUT = 64 * 1024
 @click.option("--no-browser", is_flag=True, help="Show the address; paste back the one you are sent to.")
 @click.option("--device", is_flag=True, help="Log in with a code on another device, if the server can.")
 @click.option("--port", default=PORT, show_default=True, help="The port on this machine to come back to.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0, min_open=True),
+    default=LOGIN_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for the browser.",
+)
 @config_option
-def login(server: str, no_browser: bool, device: bool, port: int, config: Path | None) -> None:
+def login(server: str, no_browser: bool, device: bool, port: int, wait: float, config: Path | None) -> None:
     """Log in to SERVER, a name in the configuration. Its tokens or its key are kept in the vault.
 
     Opens a browser and waits for it to come back to this machine. Where there is no browser, shows the
@@ -74,7 +85,7 @@ def login(server: str, no_browser: bool, device: bool, port: int, config: Path |
             protection = await accounts.discovery().find(challenge)
             record = await _by_device(accounts, principal, protection, challenge, redirect)
         else:
-            authorize = _paste if headless else _browse(redirect, server)
+            authorize = _paste if headless else _browse(redirect, server, wait)
             flow = accounts.flow(principal.tenant, redirect, "native")
             record = await UserSource(accounts.discovery(), flow, authorize).obtain(challenge, None)
         await tokens.save(accounts.address(principal), record)
@@ -247,21 +258,24 @@ def _has_browser() -> bool:
     return bool(shown) and "SSH_CONNECTION" not in os.environ
 
 
-def _browse(redirect: str, server: str) -> Callable[[str], Awaitable[str]]:
+def _browse(redirect: str, server: str, wait: float) -> Callable[[str], Awaitable[str]]:
     async def authorize(url: str) -> str:
         from ...connections.oauth.loopback import LoopbackRedirect
 
         state = parse_qs(urlsplit(url).query)["state"][0]
         async with LoopbackRedirect(redirect, state, server) as waiting:
             click.echo(f"opening {url}", err=True)
-            await asyncio.to_thread(webbrowser.open, url)
+            opening = asyncio.create_task(_in_thread(lambda: _open_browser(url)))
             try:
-                async with asyncio.timeout(LOGIN_SECONDS):
+                async with asyncio.timeout(wait):
                     return await waiting.answer()
             except TimeoutError:
                 raise CommandError(
-                    "the browser did not come back", "--no-browser if it is on another machine"
+                    f"the browser did not come back within {wait:g} s",
+                    "--wait SECONDS waits longer; --no-browser if the browser is on another machine",
                 ) from None
+            finally:
+                opening.cancel()
 
     return authorize
 
@@ -270,10 +284,58 @@ async def _paste(url: str) -> str:
     """The browser is elsewhere: its last page cannot load there, but its address bar has the answer."""
     click.echo(f"Open this address in a browser, and log in:\n\n  {url}\n", err=True)
     click.echo("The page that you are sent to then does not load. Paste its address here:", err=True)
-    line = await asyncio.to_thread(sys.stdin.readline)
-    if not line.strip():
-        raise CommandError("no address was pasted", "run it again")
-    return line.strip()
+    state = parse_qs(urlsplit(url).query)["state"][0]
+    for _ in range(MAX_PASTES):
+        line = await _in_thread(_read_line)
+        if not line:
+            raise CommandError("no address was pasted", "run it again")
+        wrong = _why_not_the_answer(line.strip(), state)
+        if not wrong:
+            return line.strip()
+        warn(wrong, "paste the address of the page that did not load: it has 'code=' and 'state=' in it")
+    raise CommandError("nothing of what was pasted is the answer to this login", "run it again")
+
+
+def _why_not_the_answer(pasted: str, state: str) -> str:
+    """Whether it can be the end of this login is checked here, to ask again; nothing of it is repeated."""
+    try:
+        found = parse_qs(urlsplit(pasted).query)
+    except ValueError:
+        found = {}
+    if not {"code", "error"} & {*found}:
+        return "this is not the address that a login ends at"
+    return "" if found.get("state") == [state] else "this is the answer to another login"
+
+
+def _read_line() -> str:
+    """A line of standard input, unbuffered: a thread that waits in the buffer would hold up the end."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) < MAX_INPUT:
+        piece = os.read(0, 1)
+        if not piece:
+            break
+        line += piece
+    return line.decode("utf-8", "replace")
+
+
+def _open_browser(url: str) -> None:
+    if not webbrowser.open(url):
+        hint("no browser could be started; open the address yourself")
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Runs work that nothing can end, such as reading a line, in a thread that the end does not wait for."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        if done.set_running_or_notify_cancel():
+            try:
+                done.set_result(work())
+            except OSError as error:
+                done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(done)
 
 
 async def _by_device(

@@ -107,6 +107,7 @@ def command(
     demo. Warns of servers that are missing, with the reason.
     """
     from ...search.documents import ToolQuery
+    from ...views.meta.search import TO_CONNECT
 
     use_case = " ".join(words).strip()
     if not use_case:
@@ -122,7 +123,7 @@ def command(
         return
     _print_results(finding.results, explain)
     for name, reason in {**{item.name: item.reason for item in chosen.broken}, **answer.missing}.items():
-        warn(f"{name}: {reason}")
+        warn(f"{name}: {reason.replace(TO_CONNECT, f'run `toolyard login {name}`')}")
     if not finding.results:
         warn(f"no tool fits {use_case!r}")
     elif finding.total > len(finding.results):

@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from secrets import token_urlsafe
 from typing import Literal
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import Struct
@@ -29,7 +30,7 @@ from ...state.store import State, StateError
 from ...upstream.accounts import AccountState, ConsentLink
 from ...upstream.connection import GATEWAY_CALLER
 from ...upstream.errors import ConsentRequiredError, CredentialError
-from ...vault.base import SecretAddress, StoredSecret, VaultError
+from ...vault.base import SecretAddress, VaultError
 from ...wire.call import CALLER_TOKEN, ISSUED, Call, CredentialKind, Principal, Secret
 from ..flows import (
     REUSE_SECONDS,
@@ -49,8 +50,15 @@ from .authorization import (
     PendingAuthorization,
     ServerProtection,
     authorize_device,
+    signing_key,
 )
-from .errors import ConsentDeniedError, GrantRefusedError, OAuthError
+from .client_document import document_url, is_readable
+from .errors import (
+    AuthorityUnavailableError,
+    ConsentDeniedError,
+    NoClientError,
+    OAuthError,
+)
 from .fetching import GuardedFetcher
 from .grants import CallerSubject, MachineSource
 from .metadata import Challenge, read_challenge
@@ -110,7 +118,8 @@ class OAuthAccounts:
         trusted = [url, settings.issuer, *([provider.token_endpoint] if provider else [])]
         self._fetcher = GuardedFetcher(trusted)
         self._sessions: OrderedDict[SecretAddress, OAuthSession] = OrderedDict()
-        self._beginning: dict[object, asyncio.Task[PendingAuthorization]] = {}
+        self._beginning: WeakValueDictionary[SecretAddress, asyncio.Lock] = WeakValueDictionary()
+        """One login begins at a time for each principal: calls that come together get the same link."""
         self._brought: dict[SecretAddress, list[Secret]] = {}
         """The tokens of callers whose calls run now."""
 
@@ -254,13 +263,20 @@ class OAuthAccounts:
         if self._settings.mode != "oauth":
             raise CredentialError(self.server, "nobody has to connect it; see its auth in the configuration")
         if not base:
-            command = f"it wants you to log in: run `toolyard login {self.server}`"
+            command = f"it wants you to log in; run `toolyard login {self.server}`"
             raise ConsentRequiredError(self.server, command, scopes, earlier)
+        lock = self._beginning.setdefault(self.address(principal), asyncio.Lock())
         try:
-            flow = await self._begun(principal, scopes, earlier)
+            async with lock:
+                flow = await self._pending(principal, scopes, earlier)
+                if flow is None:
+                    flow = await self._begin(principal, scopes, earlier)
         except OAuthError as error:
+            logger.warning("%s: nobody can log in: %s", self.server, error)
             hint = f" ({error.hint})" if error.hint else ""
-            raise CredentialError(self.server, f"nobody can log in to it: {error.message}{hint}") from error
+            # What is before the colon is for everybody; the rest may have a server's own words.
+            reason = f"nobody can log in to it, {_why(error)}; the gateway's log has details"
+            raise CredentialError(self.server, f"{reason}: {error.message}{hint}") from error
         except VaultError as error:
             raise CredentialError(self.server, f"{error.message}; {error.hint}") from error
         except StateError as error:
@@ -273,6 +289,8 @@ class OAuthAccounts:
 
     async def disconnect(self, principal: Principal) -> bool:
         try:
+            # A login that is under way ends too: its owner does not want it any more.
+            await self._tokens.secrets.delete(self._pending_address(principal))
             record = await self.authorizer(principal).end()
         except VaultError as error:
             raise CredentialError(self.server, f"{error.message}; {error.hint}") from error
@@ -290,7 +308,9 @@ class OAuthAccounts:
             if record.refresh_token
             else (record.access_token, "access_token")
         )
-        endpoint = TokenEndpoint(self._fetcher, record.revocation_endpoint, record.client)
+        endpoint = TokenEndpoint(
+            self._fetcher, record.revocation_endpoint, record.client, key=signing_key(self._settings)
+        )
         members, headers = endpoint.authenticated({"token": token, "token_type_hint": kind})
         try:
             reply = await self._fetcher.post_form(record.revocation_endpoint, members, headers)
@@ -307,10 +327,19 @@ class OAuthAccounts:
 
     # A login in the browser
 
-    def flow(self, tenant: str, redirect: str, application: Literal["native", "web"]) -> CodeFlow:
+    def flow(
+        self,
+        tenant: str,
+        redirect: str,
+        application: Literal["native", "web"],
+        client_document: str = "",
+    ) -> CodeFlow:
+        settings = self._settings
+        if not settings.client_metadata_url:
+            settings = replace(settings, client_metadata_url=client_document)
         return CodeFlow(
             self._fetcher,
-            self._settings,
+            settings,
             self._tokens.secrets,
             server=self.server,
             server_url=self._url,
@@ -320,15 +349,32 @@ class OAuthAccounts:
             clock=self._tokens.clock,
         )
 
-    def _flow(self, tenant: str) -> CodeFlow:
+    def _flow(self, tenant: str, client_document: str = "") -> CodeFlow:
         redirect = f"{self._base_url()}/oauth/callback"
-        is_local = urlsplit(redirect).hostname in ("127.0.0.1", "localhost", "::1")
-        return self.flow(tenant, redirect, "native" if is_local else "web")
+        parts = urlsplit(redirect)
+        # What has TLS is a web application to an issuer, wherever it is.
+        is_native = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+        return self.flow(tenant, redirect, "native" if is_native else "web", client_document)
+
+    async def _client_document(self) -> str:
+        """Our client id at issuers that read metadata of clients; empty if they could not read ours."""
+        base = self._base_url()
+        url = document_url(base)
+        return url if url and await is_readable(base) else ""
 
     async def probe(self) -> Challenge:
         """What the server says to a request without a token."""
         reply = await self._fetcher.post_json(self._url, PROBE)
         return read_challenge(reply.status, reply.headers.get("www-authenticate", ""))
+
+    async def _said(self, address: SecretAddress) -> Challenge:
+        """What the server says now to somebody without a token; else what it said in this session before."""
+        try:
+            found = await self.probe()
+        except OAuthError:
+            found = Challenge()
+        session = self._sessions.get(address)
+        return session.challenge if not found.scheme and session is not None else found
 
     async def authorize_device(
         self,
@@ -359,27 +405,15 @@ class OAuthAccounts:
     def _pending_address(self, principal: Principal) -> SecretAddress:
         return replace(self.address(principal), name="login")
 
-    async def _begun(
-        self, principal: Principal, scopes: tuple[str, ...], earlier: tuple[str, ...]
-    ) -> PendingAuthorization:
-        """The login that this caller is to finish. Calls that ask at the same time get the same one."""
-        key = (self.address(principal), scopes, earlier)
-        task = self._beginning.get(key)
-        if task is None:
-            task = self._beginning[key] = asyncio.create_task(self._begin(principal, scopes, earlier))
-            task.add_done_callback(lambda _: self._beginning.pop(key, None))
-        return await asyncio.shield(task)
-
     async def _pending(
-        self, found: StoredSecret | None, wanted: tuple[str, ...]
+        self, principal: Principal, scopes: tuple[str, ...], earlier: tuple[str, ...]
     ) -> PendingAuthorization | None:
         """A login that was begun a short while ago and asks for as much."""
-        saved = None if found is None else _saved(found.value)
-        if saved is None or saved.pending.server_url != self._url:
+        pending = (await self._read_flow(self._pending_address(principal)))[0]
+        if pending is None or not self._is_current(pending):
             return None
-        pending = saved.pending
         age = self._tokens.clock() - pending.began
-        enough = set(wanted) <= set(pending.scopes)
+        enough = {*scopes, *earlier} <= set(pending.scopes)
         fits = pending.redirect == f"{self._base_url()}/oauth/callback"
         if not (0 <= age < REUSE_SECONDS and enough and fits):
             return None
@@ -388,34 +422,81 @@ class OAuthAccounts:
     async def _begin(
         self, principal: Principal, scopes: tuple[str, ...], earlier: tuple[str, ...]
     ) -> PendingAuthorization:
-        secrets, address, wanted = self._tokens.secrets, self._pending_address(principal), (*scopes, *earlier)
-        known = await self._pending(await secrets.read(address), wanted)
-        if known is not None:
-            return known
         challenge = Challenge(
             403 if earlier else 401, "bearer", "insufficient_scope" if earlier else "", scopes
         )
-        asked = self._sessions.get(self.address(principal))
-        if asked is not None and asked.challenge.resource_metadata:
-            challenge = replace(challenge, resource_metadata=asked.challenge.resource_metadata)
-        protection = await self.discovery().find(challenge)
-        pending = await self._flow(principal.tenant).begin(protection, challenge, earlier)
+        address = self._pending_address(principal)
+        before, version = await self._read_flow(address)
+        failed = before.client.id if before is not None and before.sent else ""
+        pending = await self._ask_issuer(address, challenge, earlier, failed)
+        while not await self._write_flow(address, pending, version):
+            theirs = await self._pending(principal, scopes, earlier)  # begun by another replica
+            if theirs is not None:
+                return theirs
+            before, version = await self._read_flow(address)
+        if before is not None:
+            await self._pointers.delete(flow_id(before.state))
         pointer = FlowPointer(self.server, principal.tenant, address.principal, shown_name(principal))
-        # Before the login itself, so that whoever finds that can use it.
         await self._pointers.put(flow_id(pending.state), pointer)
-        value = msgspec.json.encode(_SavedFlow(pending=pending, tenant=principal.tenant))
-        while True:
-            before = await secrets.read(address)
-            known = await self._pending(before, wanted)
-            if known is not None:  # another replica was faster: its link is out already
-                return known
-            if await secrets.replace(address, value, None if before is None else before.version) is not None:
-                return pending
+        return pending
+
+    async def _ask_issuer(
+        self,
+        address: SecretAddress,
+        challenge: Challenge,
+        earlier: tuple[str, ...] = (),
+        failed_client: str = "",
+        state: str = "",
+    ) -> PendingAuthorization:
+        """Find out where to log in, and as which client."""
+        said = await self._said(replace(address, name=""))
+        challenge = replace(
+            challenge,
+            scopes=challenge.scopes or said.scopes,
+            resource_metadata=said.resource_metadata,
+        )
+        protection = await self.discovery().find(challenge)
+        flow = self._flow(address.tenant, await self._client_document())
+        return await flow.begin(protection, challenge, earlier, failed_client=failed_client, state=state)
+
+    async def leave(self, pointer: FlowPointer) -> PendingAuthorization | None:
+        """The browser is about to be sent to the issuer; None if the login has ended.
+
+        One that was sent before and is here again may have read that the issuer does not know our client any
+        more, which nobody tells us: it is sent with another one, once.
+        """
+        address = self._pointed(pointer)
+        pending, version = await self._read_flow(address)
+        if pending is None or not self._is_current(pending):
+            return None
+        sent = pending.sent + 1
+        if sent == 2 and pending.client.source != "configured":
+            challenge = Challenge(401, "bearer", scopes=pending.scopes)
+            pending = await self._ask_issuer(address, challenge, (), pending.client.id, pending.state)
+        pending = replace(pending, sent=sent)
+        return pending if await self._write_flow(address, pending, version) else None
+
+    def _is_current(self, pending: PendingAuthorization) -> bool:
+        """Whether the server's entry is still as it was when the login began."""
+        issuer = self._settings.issuer
+        return pending.server_url == self._url and issuer in ("", pending.issuer)
+
+    async def _read_flow(self, address: SecretAddress) -> tuple[PendingAuthorization | None, str | None]:
+        """The login that is under way, and the version of what is stored."""
+        found = await self._tokens.secrets.read(address)
+        if found is None:
+            return None, None
+        saved = _saved(found.value)
+        return None if saved is None else saved.pending, found.version
+
+    async def _write_flow(
+        self, address: SecretAddress, pending: PendingAuthorization, seen: str | None
+    ) -> bool:
+        value = msgspec.json.encode(_SavedFlow(pending=pending, tenant=address.tenant))
+        return await self._tokens.secrets.replace(address, value, seen) is not None
 
     async def saved_flow(self, pointer: FlowPointer) -> PendingAuthorization | None:
-        found = await self._tokens.secrets.read(self._pointed(pointer))
-        saved = None if found is None else _saved(found.value)
-        return None if saved is None else saved.pending
+        return (await self._read_flow(self._pointed(pointer)))[0]
 
     def _pointed(self, pointer: FlowPointer) -> SecretAddress:
         return SecretAddress(
@@ -428,23 +509,23 @@ class OAuthAccounts:
 
     async def finish(self, pointer: FlowPointer, answer: Mapping[str, str]) -> PageKind:
         """Exchange the code of an answer, and keep the token for whom the login was begun."""
-        pending = await self.saved_flow(pointer)
-        if pending is None or pending.server_url != self._url:
+        pending, version = await self._read_flow(self._pointed(pointer))
+        if pending is None or not self._is_current(pending):
             return "expired"
         try:
             record = await self._flow(pointer.tenant).finish(pending, answer)
-        except ConsentDeniedError as error:
-            logger.info("%s: a login was denied: %s", self.server, error.message)
-            return "denied"
-        except GrantRefusedError as error:
-            logger.warning("%s: a login failed: %s", self.server, error.message)
-            return "failed"
         except OAuthError as error:
+            await self._tokens.secrets.delete(self._pointed(pointer), version)
+            if isinstance(error, ConsentDeniedError):
+                logger.info("%s: a login was denied: %s", self.server, error.message)
+                return "denied"
             logger.warning("%s: a login failed: %s", self.server, error)
             return "failed"
-        address = replace(self._pointed(pointer), name="")
-        await self._tokens.save(address, record)
-        await self._tokens.secrets.delete(self._pointed(pointer))
+        # Whoever disconnected meanwhile, or began another login, does not want this token.
+        if not await self._tokens.secrets.delete(self._pointed(pointer), version):
+            await self.revoke(record)
+            return "expired"
+        await self._tokens.save(replace(self._pointed(pointer), name=""), record)
         self._on_connected()
         return "connected"
 
@@ -476,7 +557,7 @@ class _AskingSource:
         earlier = before.scopes if before is not None and challenge.wants_scopes else ()
         server = self._accounts.server
         what = "more of your permission" if earlier else "you to log in"
-        reason = f"it wants {what}: use manage_connections, or run `toolyard login {server}`"
+        reason = f"it wants {what}; use manage_connections, or run `toolyard login {server}`"
         raise ConsentRequiredError(server, reason, challenge.scopes, earlier)
 
     async def forget_client(self, client: ClientIdentity) -> None:
@@ -497,10 +578,11 @@ class LoginPages:
         if found is None:
             return FlowPage("expired")
         accounts, pointer, pending = found
-        details = {"user": pointer.user, "host": urlsplit(pending.issuer).netloc}
+        parts = urlsplit(pending.url)
+        # The host that the browser is sent to, which an issuer may have put on another one's login.
+        details = {"user": pointer.user, "host": parts.netloc}
         if pending.scopes:
             details["scopes"] = " ".join(pending.scopes)
-        parts = urlsplit(pending.url)
         return FlowPage(
             "confirm", accounts.server, details, form_targets=f"'self' {parts.scheme}://{parts.netloc}"
         )
@@ -510,9 +592,15 @@ class LoginPages:
         found = await self._find(id)
         if found is None:
             return FlowPage("expired")
-        accounts, pointer, pending = found
+        accounts, pointer, _ = found
+        try:
+            pending = await accounts.leave(pointer)
+        except OAuthError as error:
+            logger.warning("%s: a login failed: %s", accounts.server, error)
+            return FlowPage("failed", accounts.server)
         cookie = token_urlsafe(24)
-        if not await self._pointers.replace(id, pointer, replace(pointer, browser=digest_of(cookie))):
+        bound = replace(pointer, browser=digest_of(cookie))
+        if pending is None or not await self._pointers.replace(id, pointer, bound):
             return FlowPage("expired", accounts.server)
         return FlowPage("confirm", accounts.server, location=pending.url, cookie=cookie)
 
@@ -537,6 +625,14 @@ class LoginPages:
         if accounts is None or pointer is None or pending is None or flow_id(pending.state) != id:
             return None
         return accounts, pointer, pending
+
+
+def _why(error: OAuthError) -> str:
+    if isinstance(error, NoClientError):
+        return "because the gateway has no client id there"
+    if isinstance(error, AuthorityUnavailableError):
+        return "because its issuer does not answer"
+    return "because its metadata cannot be trusted"
 
 
 def flow_id(state: str) -> str:

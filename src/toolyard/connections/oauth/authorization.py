@@ -9,6 +9,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from secrets import token_urlsafe
@@ -21,6 +22,8 @@ from msgspec.structs import replace
 
 from ...config.server_auth import OAuthAuth
 from ...vault.base import SecretAddress, SecretStore
+from ..flows import FLOW_SECONDS
+from .client_document import CLIENT_NAME
 from .errors import (
     AuthorityUnavailableError,
     ConsentDeniedError,
@@ -39,14 +42,15 @@ from .metadata import (
     find_authority,
     find_resource,
     old_authority,
+    same_issuer,
     scopes_of,
 )
 from .proofs import DpopKey, new_dpop_key
 from .token_endpoint import DEVICE_GRANT, ClientIdentity, SigningKey, TokenEndpoint, TokenReply
 from .tokens import TokenRecord
 
-CLIENT_NAME = "Toolyard"
 OFFLINE = "offline_access"
+MAX_CLIENT_ID = 2048
 ApplicationType = Literal["native", "web"]
 
 
@@ -70,7 +74,6 @@ class Discovery:
         resource = await find_resource(self._fetcher, self._url, challenge.resource_metadata)
         issuer = self._settings.issuer or (resource.issuers[0] if resource and resource.issuers else "")
         if issuer:
-            self._fetcher.check(issuer)
             authority = await find_authority(self._fetcher, issuer)
             if authority is None:
                 raise AuthorityUnavailableError(f"the issuer {shown_url(issuer)} publishes no metadata")
@@ -102,6 +105,8 @@ class PendingAuthorization(Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...]
     dpop_key: dict[str, Any] | None = None
     began: float = 0.0
+    sent: int = 0
+    """How often a browser was sent to the issuer with it."""
 
     def __repr__(self) -> str:
         return f"PendingAuthorization(issuer={self.issuer!r})"
@@ -147,14 +152,22 @@ class CodeFlow:
             tenant=tenant,
             redirect=redirect,
             application=application,
+            clock=clock,
         )
         self._server_url = server_url
         self._redirect = redirect
         self._clock = clock
 
     async def begin(
-        self, protection: ServerProtection, challenge: Challenge, earlier: tuple[str, ...] = ()
+        self,
+        protection: ServerProtection,
+        challenge: Challenge,
+        earlier: tuple[str, ...] = (),
+        *,
+        failed_client: str = "",
+        state: str = "",
     ) -> PendingAuthorization:
+        """`failed_client` is a client id that the issuer may not know any more: it gets another one."""
         authority, settings = protection.authority, self._settings
         if "S256" not in authority.challenge_methods:
             raise UntrustedAuthorityError(
@@ -163,10 +176,10 @@ class CodeFlow:
             )
         if not authority.authorization_endpoint:
             raise UntrustedAuthorityError(f"{shown_url(authority.issuer)} has no authorization endpoint")
-        client = await self._registrations.get(authority)
         scopes = choose_scopes(settings, challenge, protection, earlier)
+        client = await self._registrations.get(authority, scopes, failed_client)
         resource = resource_of(settings, self._server_url, protection)
-        verifier, state = token_urlsafe(48), token_urlsafe(32)
+        verifier, state = token_urlsafe(48), state or token_urlsafe(32)
         query = {
             **settings.parameters,
             "response_type": "code",
@@ -230,6 +243,13 @@ class CodeFlow:
         await self._registrations.proved(pending.client)
         return record_of(reply, pending, self._clock())
 
+    async def mark_sent(self, pending: PendingAuthorization) -> None:
+        """The user is sent to the issuer now: if nothing comes back, the next flow registers anew.
+
+        An issuer that has forgotten a client shows an error to the user and tells us nothing.
+        """
+        await self._registrations.doubt(pending.client)
+
     async def forget_client(self, client: ClientIdentity) -> None:
         """The issuer does not know this client any more: the next flow registers anew."""
         await self._registrations.forget(client)
@@ -240,6 +260,7 @@ def record_of(reply: TokenReply, pending: PendingAuthorization, now: float) -> T
         access_token=reply.access_token,
         token_type=reply.token_type,
         obtained=now,
+        granted=now,
         lifetime=reply.lifetime,
         refresh_token=reply.refresh_token,
         scopes=pending.scopes if reply.scopes is None else reply.scopes,
@@ -273,7 +294,10 @@ def read_answer(pending: PendingAuthorization, answer: Mapping[str, str]) -> str
         )
     if "error" in answer:
         code = shown_code(answer["error"])
-        raise ConsentDeniedError(f"{shown_url(pending.issuer)} did not grant access ({code})", "log in again")
+        advice = {"invalid_scope": "set 'scopes' in the server's auth to those that it grants"}
+        raise ConsentDeniedError(
+            f"{shown_url(pending.issuer)} did not grant access ({code})", advice.get(code, "log in again")
+        )
     code = answer.get("code", "")
     if not code or len(code) > 8192:
         raise ConsentDeniedError(f"{shown_url(pending.issuer)} sent no code", "log in again")
@@ -291,7 +315,10 @@ def resource_of(settings: OAuthAuth, url: str, protection: ServerProtection) -> 
         return ""
     if settings.resource:
         return settings.resource
-    return protection.resource.resource if protection.resource is not None else canonical_resource(url)
+    if protection.resource is not None:
+        return protection.resource.resource
+    # A query may hold a key, which is none of the issuer's business.
+    return canonical_resource(url).partition("?")[0]
 
 
 def signing_key(settings: OAuthAuth) -> SigningKey | None:
@@ -302,12 +329,20 @@ def signing_key(settings: OAuthAuth) -> SigningKey | None:
 
 # Client ids
 
+_METHODS = ("none", "client_secret_post", "client_secret_basic")
+_CLIENT_ID = re.compile(rf"[\x20-\x7e]{{1,{MAX_CLIENT_ID}}}")
+
 
 class _Registration(Struct, frozen=True, kw_only=True):
-    """A registration at rest. `unproved` counts the flows that began with it and did not end."""
+    """A registration at rest."""
 
     client: ClientIdentity
-    unproved: int = 0
+    doubted: bool = False
+    """Whether a flow began with it and did not come back."""
+    expires: float = 0.0
+    """When its secret ends, in seconds since 1970; 0: never."""
+    scopes: tuple[str, ...] = ()
+    """Those that it may ask for: some issuers refuse all others."""
 
 
 class ClientRegistrations:
@@ -323,6 +358,7 @@ class ClientRegistrations:
         tenant: str,
         redirect: str,
         application: ApplicationType,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._fetcher = fetcher
         self._settings = settings
@@ -331,26 +367,35 @@ class ClientRegistrations:
         self._tenant = tenant
         self._redirect = redirect
         self._application = application
+        self._clock = clock
 
-    async def get(self, authority: AuthorityInfo) -> ClientIdentity:
-        """Raises NoClientError if there is no way to a client id."""
+    async def get(
+        self, authority: AuthorityInfo, scopes: tuple[str, ...] = (), failed: str = ""
+    ) -> ClientIdentity:
+        """The client for an issuer, not `failed` if there is a choice; raises NoClientError if there is none.
+
+        A metadata document is for issuers that take clients without a secret, as it can hold none.
+        """
         settings = self._settings
         if settings.client_id:
-            if settings.issuer and settings.issuer != authority.issuer:
+            if settings.issuer and not same_issuer(settings.issuer, authority.issuer):
                 raise NoClientError(
                     f"'client_id' is of {shown_url(settings.issuer)}, "
                     f"and the server uses {shown_url(authority.issuer)}"
                 )
+            await self._confirm_issuer(authority.issuer)
             return configured_client(settings, authority)
-        if settings.client_metadata_url and authority.takes_metadata_ids:
+        can_register = bool(authority.registration_endpoint)
+        fits = "none" in authority.auth_methods and settings.client_metadata_url != failed
+        if settings.client_metadata_url and authority.takes_metadata_ids and (fits or not can_register):
             return ClientIdentity(
                 id=settings.client_metadata_url,
                 issuer=authority.issuer,
                 source="metadata",
                 redirect=self._redirect,
             )
-        if authority.registration_endpoint:
-            return await self._registered(authority)
+        if can_register:
+            return await self._registered(authority, scopes, failed)
         raise NoClientError(
             f"{shown_url(authority.issuer)} registers no clients by itself",
             f"register one there with the redirect {self._redirect}, and set client_id in the server's auth",
@@ -365,37 +410,63 @@ class ClientRegistrations:
         if found is not None and (known := _registration(found.value)) and known.client.id == client.id:
             await self._secrets.delete(address, found.version)
 
+    async def doubt(self, client: ClientIdentity) -> None:
+        """A flow leaves with this client, and may not come back."""
+        await self._mark(client, doubted=True)
+
     async def proved(self, client: ClientIdentity) -> None:
         """A flow ended well with this client."""
+        await self._mark(client, doubted=False)
+
+    async def _mark(self, client: ClientIdentity, *, doubted: bool) -> None:
         if client.source != "registered":
             return
         address = self._address(client.issuer)
         found = await self._secrets.read(address)
         known = None if found is None else _registration(found.value)
-        if found is not None and known is not None and known.client.id == client.id and known.unproved:
-            await self._secrets.replace(
-                address, msgspec.json.encode(replace(known, unproved=0)), found.version
-            )
+        if found is None or known is None or known.client.id != client.id or known.doubted == doubted:
+            return
+        await self._secrets.replace(
+            address, msgspec.json.encode(replace(known, doubted=doubted)), found.version
+        )
 
-    async def _registered(self, authority: AuthorityInfo) -> ClientIdentity:
-        """A registration that is known is used again, unless the last flow with it did not come back.
-
-        An issuer that has forgotten a client shows an error to the user and tells us nothing.
-        """
+    async def _registered(
+        self, authority: AuthorityInfo, scopes: tuple[str, ...], failed: str
+    ) -> ClientIdentity:
         address = self._address(authority.issuer)
         found = await self._secrets.read(address)
         known = None if found is None else _registration(found.value)
-        if known is None or known.unproved:
-            known = _Registration(client=await self._register(authority))
-        kept = replace(known, unproved=known.unproved + 1)
-        value = msgspec.json.encode(kept)
-        if await self._secrets.replace(address, value, None if found is None else found.version) is None:
+        ended = known is not None and 0 < known.expires <= self._clock() + FLOW_SECONDS
+        usable = known is not None and not known.doubted and not ended and known.client.id != failed
+        if known is not None and usable and {*scopes} <= {*known.scopes}:
+            return known.client
+        made = await self._register(authority, scopes)
+        seen = None if found is None else found.version
+        if await self._secrets.replace(address, msgspec.json.encode(made), seen) is None:
             newer = await self._secrets.read(address)
             theirs = None if newer is None else _registration(newer.value)
-            return known.client if theirs is None else theirs.client
-        return kept.client
+            return made.client if theirs is None else theirs.client
+        return made.client
 
-    async def _register(self, authority: AuthorityInfo) -> ClientIdentity:
+    async def _confirm_issuer(self, issuer: str) -> None:
+        """A configured client belongs to the issuer that it was first used at, unless one is configured.
+
+        Otherwise a server could have its secret sent anywhere by naming another issuer.
+        """
+        if self._settings.issuer:
+            return
+        address = replace(self._address(""), name=f"issuer of {self._settings.client_id}")
+        if await self._secrets.replace(address, issuer.encode(), None) is not None:
+            return
+        found = await self._secrets.read(address)
+        if found is not None and found.value != issuer.encode():
+            known = shown_url(found.value.decode())
+            raise NoClientError(
+                f"'client_id' belongs to {known}, and the server names {shown_url(issuer)} now",
+                "if it has moved, register a client there, and set client_id and issuer in the server's auth",
+            )
+
+    async def _register(self, authority: AuthorityInfo, scopes: tuple[str, ...]) -> _Registration:
         method = _preferred(authority.auth_methods)
         grants = ["authorization_code", "refresh_token"]
         if authority.device_endpoint and DEVICE_GRANT in authority.grant_types:
@@ -407,6 +478,7 @@ class ClientRegistrations:
             "response_types": ["code"],
             "token_endpoint_auth_method": method,
             "application_type": self._application,
+            **({"scope": " ".join(scopes)} if scopes else {}),
         }
         reply = await self._fetcher.post_json(authority.registration_endpoint, document)
         members = reply.json()
@@ -415,21 +487,43 @@ class ClientRegistrations:
                 f"{shown_url(authority.registration_endpoint)} answered {reply.status}"
             )
         found = members.get("client_id") if members is not None and reply.status in (200, 201) else None
-        if members is None or not isinstance(found, str) or not found:
+        if members is None or not isinstance(found, str) or not _CLIENT_ID.fullmatch(found):
             code = shown_code((members or {}).get("error"))
             raise NoClientError(
                 f"{shown_url(authority.issuer)} refused to register a client ({reply.status}, {code})",
                 "set client_id in the server's auth to one that you registered there",
             )
-        secret, given = members.get("client_secret"), members.get("token_endpoint_auth_method")
-        return ClientIdentity(
-            id=found,
-            issuer=authority.issuer,
-            secret=secret if isinstance(secret, str) else "",
-            method=given if isinstance(given, str) else method,
+        registration = self._read_registration(members, found, authority.issuer, method)
+        return replace(registration, scopes=scopes)
+
+    def _read_registration(
+        self, members: Mapping[str, Any], id: str, issuer: str, asked: str
+    ) -> _Registration:
+        """An issuer may register something else than what was asked for: it has to be something of use."""
+        redirects, method = members.get("redirect_uris"), members.get("token_endpoint_auth_method", asked)
+        secret, ends = members.get("client_secret", ""), members.get("client_secret_expires_at", 0)
+        problem = ""
+        if isinstance(redirects, list) and self._redirect not in redirects:
+            problem = "for another redirect"
+        elif method not in _METHODS:
+            problem = "with a method that we do not have"
+        elif method != "none" and not (isinstance(secret, str) and secret):
+            problem = "without its secret"
+        if problem:
+            raise NoClientError(
+                f"{shown_url(issuer)} registered a client {problem}",
+                "set client_id in the server's auth to one that you registered there",
+            )
+        client = ClientIdentity(
+            id=id,
+            issuer=issuer,
+            secret=secret if isinstance(secret, str) and method != "none" else "",
+            method=method,
             source="registered",
             redirect=self._redirect,
         )
+        expires = float(ends) if isinstance(ends, int | float) and method != "none" else 0.0
+        return _Registration(client=client, expires=expires)
 
     def _address(self, issuer: str) -> SecretAddress:
         return SecretAddress(
@@ -455,8 +549,7 @@ def configured_client(settings: OAuthAuth, authority: AuthorityInfo) -> ClientId
 
 def _preferred(offered: tuple[str, ...]) -> str:
     """A client on a desktop keeps no secret, so none is the honest choice where it is offered."""
-    known = ("none", "client_secret_post", "client_secret_basic")
-    return next((method for method in known if method in offered), "none")
+    return next((method for method in _METHODS if method in offered), "none")
 
 
 def _registration(value: bytes) -> _Registration | None:
@@ -508,8 +601,8 @@ async def authorize_device(
     registrations = ClientRegistrations(
         fetcher, settings, secrets, server=server, tenant=tenant, redirect=redirect, application="native"
     )
-    client = await registrations.get(authority)
     scopes = choose_scopes(settings, challenge, protection)
+    client = await registrations.get(authority, scopes)
     resource = resource_of(settings, server_url, protection)
     dpop_key = new_dpop_key() if settings.dpop else None
     endpoint = TokenEndpoint(
@@ -529,10 +622,14 @@ async def authorize_device(
         begun = msgspec.json.decode(reply.body, type=_DeviceReply)
     except (msgspec.DecodeError, UnicodeDecodeError):
         code = shown_code((reply.json() or {}).get("error"))
+        if code in ("invalid_client", "unauthorized_client"):
+            await registrations.forget(client)  # the next attempt makes another
         raise GrantRefusedError(f"{shown_url(authority.issuer)} gave no device code ({code})", code) from None
+    for address in (begun.verification_uri, begun.verification_uri_complete or begun.verification_uri):
+        fetcher.check(address)
     show(
         DeviceAuthorization(
-            user_code=begun.user_code[:40],
+            user_code="".join(sign if sign.isprintable() else "?" for sign in begun.user_code[:40]),
             address=begun.verification_uri,
             complete_address=begun.verification_uri_complete,
         )
@@ -545,6 +642,10 @@ async def authorize_device(
         try:
             token = await endpoint.request(asked)
         except GrantRefusedError as error:
+            if error.code == "access_denied":
+                raise ConsentDeniedError("access was denied on the other device", "log in again") from None
+            if error.code == "expired_token":
+                break
             if error.code != "authorization_pending":
                 raise
         except AuthorityUnavailableError:  # also slow_down
@@ -555,6 +656,7 @@ async def authorize_device(
                 access_token=token.access_token,
                 token_type=token.token_type,
                 obtained=clock(),
+                granted=clock(),
                 lifetime=token.lifetime,
                 refresh_token=token.refresh_token,
                 scopes=scopes if token.scopes is None else token.scopes,
@@ -566,7 +668,7 @@ async def authorize_device(
                 server_url=server_url,
                 dpop_key=dpop_key,
             )
-    raise ConsentDeniedError("nobody agreed in time", "log in again")
+    raise ConsentDeniedError("nobody entered the code in time", "log in again")
 
 
 __all__ = [

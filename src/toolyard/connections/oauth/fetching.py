@@ -7,13 +7,14 @@ required, except where the upstream is on this machine or is itself reached with
 
 import ipaddress
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from msgspec import Struct
 
-from ...egress import Ip, is_public, plain, resolve
+from ...egress import Ip, Resolve, is_public, plain, resolve
 from ...rest.http.client import ApiOrigin, BaseUrlError, RestClient, RestRequest
 from ...rest.http.connection import ApiUnreachableError, RestTransportError
 from .errors import AuthorityUnavailableError, UntrustedAuthorityError
@@ -21,7 +22,17 @@ from .errors import AuthorityUnavailableError, UntrustedAuthorityError
 SECONDS = 10.0
 MAX_DOCUMENT = 256 * 1024
 MAX_CLIENTS = 16
+MAX_URL = 2000
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+_WRITTEN = re.compile(r"[\x21\x23-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e]+")
+"""The signs that a URL may have: no space, quote, backslash, nor anything beyond ASCII."""
+_CLOUD_SERVICES = frozenset(
+    map(
+        ipaddress.ip_address,
+        # Azure, Alibaba, Oracle, AWS and Google: they hand the keys of a machine to whoever asks from it.
+        ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"),
+    )
+)
 
 
 class FetchedReply(Struct, frozen=True):
@@ -45,16 +56,20 @@ def kind_of_address(ip: Ip) -> str:
     if ip.is_loopback:
         return "loopback"
     # Cloud metadata services live there; no authorization server does.
-    return "link-local" if ip.is_link_local else "private"
+    if ip.is_link_local or ip in _CLOUD_SERVICES:
+        return "link-local"
+    # 0.0.0.0 is this machine, whatever else a server's network may be.
+    return "special" if ip.is_unspecified or ip.is_multicast or ip.is_reserved else "private"
 
 
 class GuardedFetcher:
     """`trusted` are URLs of the operator's own choice: the upstream, and issuers from the configuration."""
 
-    def __init__(self, trusted: Sequence[str], seconds: float = SECONDS) -> None:
+    def __init__(self, trusted: Sequence[str], seconds: float = SECONDS, resolve: Resolve = resolve) -> None:
         self._hosts = {(urlsplit(url).hostname or "").lower() for url in trusted if url}
         self._plain = any(urlsplit(url).scheme == "http" for url in trusted)
         self._seconds = seconds
+        self._resolve = resolve
         self._kinds: set[str] | None = None
         self._clients: dict[str, RestClient] = {}
 
@@ -84,14 +99,19 @@ class GuardedFetcher:
             host, _ = (parts.hostname or "").lower(), parts.port
         except ValueError:
             raise UntrustedAuthorityError("an address in the server's metadata is no URL") from None
+        # Python drops line breaks from a URL where a browser or a header would not.
+        if not _WRITTEN.fullmatch(url) or len(url) > MAX_URL:
+            raise UntrustedAuthorityError(f"{shown_url(url)} cannot be used as an address")
         loopback = host in _LOOPBACK_NAMES and self._plain
         if parts.scheme != "https" and not (parts.scheme == "http" and (loopback or host in self._hosts)):
             raise UntrustedAuthorityError(
                 f"{shown_url(url)} is not an https address",
                 "tokens are sent there, so it has to be; only servers on this machine may do without",
             )
-        if not host or parts.username is not None or "\\" in url:
-            raise UntrustedAuthorityError(f"{shown_url(url)} cannot be used as an address")
+        try:
+            ApiOrigin.parse(f"{parts.scheme}://{parts.netloc}")
+        except BaseUrlError:
+            raise UntrustedAuthorityError(f"{shown_url(url)} cannot be used as an address") from None
 
     async def _send(self, method: str, url: str, headers: dict[str, str], body: bytes) -> FetchedReply:
         self.check(url)
@@ -109,10 +129,7 @@ class GuardedFetcher:
         parts = urlsplit(url)
         key = f"{parts.scheme}://{parts.netloc}"
         if key not in self._clients:
-            try:
-                origin = ApiOrigin.parse(key)
-            except BaseUrlError:
-                raise UntrustedAuthorityError(f"{shown_url(url)} cannot be used as an address") from None
+            origin = ApiOrigin.parse(key)
             while len(self._clients) >= MAX_CLIENTS:
                 await self._clients.pop(next(iter(self._clients))).close()
             self._clients[key] = RestClient(origin, locate=self._locate)
@@ -120,7 +137,7 @@ class GuardedFetcher:
 
     async def _locate(self, host: str, port: int) -> str:
         """The address to connect to, so that a name cannot lead elsewhere after it was checked."""
-        found = await _addresses(host, port)
+        found = await self._addresses(host, port)
         allowed = await self._allowed_kinds()
         for address in found:
             kind = kind_of_address(plain(ipaddress.ip_address(address.partition("%")[0])))
@@ -137,28 +154,27 @@ class GuardedFetcher:
             kinds: set[str] = set()
             for host in self._hosts:
                 try:
-                    found = await _addresses(host, 443)
+                    found = await self._addresses(host, 443)
                 except ApiUnreachableError:
                     continue
                 kinds |= {
                     kind_of_address(plain(ipaddress.ip_address(one.partition("%")[0]))) for one in found
                 }
-            self._kinds = kinds - {"link-local"}
+            self._kinds = kinds - {"link-local", "special"}
         return self._kinds
 
-
-async def _addresses(host: str, port: int) -> list[str]:
-    try:
-        return [str(ipaddress.ip_address(host))]
-    except ValueError:
-        pass
-    try:
-        found = await resolve(host, port)
-    except (OSError, UnicodeError) as error:
-        raise ApiUnreachableError(f"{host} is not known ({error})", sent=False) from None
-    if not found:
-        raise ApiUnreachableError(f"{host} is not known", sent=False)
-    return found
+    async def _addresses(self, host: str, port: int) -> list[str]:
+        try:
+            return [str(ipaddress.ip_address(host))]
+        except ValueError:
+            pass
+        try:
+            found = await self._resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            raise ApiUnreachableError(f"{host} is not known ({error})", sent=False) from None
+        if not found:
+            raise ApiUnreachableError(f"{host} is not known", sent=False)
+        return found
 
 
 def shown_url(url: str) -> str:

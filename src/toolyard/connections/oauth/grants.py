@@ -88,6 +88,7 @@ class UserSource:
         self, protection: ServerProtection, challenge: Challenge, earlier: tuple[str, ...]
     ) -> TokenRecord:
         pending = await self._flow.begin(protection, challenge, earlier)
+        await self._flow.mark_sent(pending)
         return await self._flow.finish(pending, answer_in(await self._authorize(pending.url)))
 
     async def forget_client(self, client: ClientIdentity) -> None:
@@ -144,6 +145,14 @@ class MachineSource:
         settings = self._settings
         protection = await self._discovery.find(challenge)
         authority = protection.authority
+        known = before is not None and before.server_url == self._url and not settings.issuer
+        if known and before is not None and before.issuer != authority.issuer:
+            # What is shown there belongs to one issuer: a server cannot have it sent elsewhere.
+            raise NoClientError(
+                f"its tokens came from {shown_url(before.issuer)}, "
+                f"and it names {shown_url(authority.issuer)} now",
+                "if it has moved, set 'issuer' in the server's auth",
+            )
         client = configured_client(settings, authority) if settings.client_id else None
         resource = resource_of(settings, self._url, protection)
         earlier = before.scopes if before is not None and challenge.wants_scopes else ()

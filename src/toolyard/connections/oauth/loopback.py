@@ -33,7 +33,7 @@ class LoopbackRedirect:
         except OSError as error:
             raise OAuthError(
                 f"port {self._port} of this machine cannot be used ({error.strerror})",
-                "another login may be waiting there; end it, or choose another port",
+                "another login may be waiting there; end it, or choose another one with --port",
             ) from None
         return self
 
@@ -72,7 +72,7 @@ class LoopbackRedirect:
             return _reply(400, page("expired", language, self._name))
         denied = "error=" in parts.query
         self._answer.set_result(f"{self._redirect.partition('?')[0]}?{parts.query}")
-        return _reply(200, page("denied" if denied else "connected", language, self._name))
+        return _reply(200, page("denied" if denied else "returned", language, self._name))
 
 
 def _reply(status: int, body: bytes) -> bytes:

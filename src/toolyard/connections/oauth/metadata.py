@@ -5,7 +5,7 @@ Owns the order in which documents are looked for, and which of them are believed
 
 import re
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -17,10 +17,30 @@ RESOURCE_WELL_KNOWN = "/.well-known/oauth-protected-resource"
 SERVER_WELL_KNOWN = "/.well-known/oauth-authorization-server"
 OPENID_WELL_KNOWN = "/.well-known/openid-configuration"
 
-_SCHEME = re.compile(r"\s*,?\s*([A-Za-z][A-Za-z0-9_-]*)(?=\s|$|,)")
-_PARAM = re.compile(r"""\s*,?\s*([A-Za-z0-9_*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))""")
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+# Possessive, so that a hostile header costs no more than its length.
+_SCHEME = re.compile(r"[\s,]*+([A-Za-z][A-Za-z0-9_-]*+)(?=\s|$|,)")
+_PARAM = re.compile(r"""[\s,]*+([A-Za-z0-9_*-]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s,"]++))""")
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")
 MAX_SCOPES = 100
+MAX_CHALLENGE = 16 * 1024
+REQUEST_PARAMETERS = frozenset(
+    (
+        "response_type",
+        "response_mode",
+        "client_id",
+        "redirect_uri",
+        "state",
+        "nonce",
+        "scope",
+        "resource",
+        "code_challenge",
+        "code_challenge_method",
+        "dpop_jkt",
+        "request",
+        "request_uri",
+    )
+)
+"""What an authorization request consists of, or could be replaced by."""
 
 
 class Challenge(Struct, frozen=True):
@@ -43,7 +63,7 @@ class Challenge(Struct, frozen=True):
 
 def read_challenge(status: int, header: str) -> Challenge:
     """Read `WWW-Authenticate`: the first challenge for a bearer or DPoP token; never fails."""
-    at = 0
+    at, header = 0, header[:MAX_CHALLENGE]
     while (found := _SCHEME.match(header, at)) is not None:
         scheme, at = found[1].lower(), found.end()
         members: dict[str, str] = {}
@@ -135,15 +155,15 @@ def canonical_resource(url: str) -> str:
 
 def covers(resource: str, url: str) -> bool:
     """Whether metadata of `resource` may speak for the server: the same address, or a parent path of it."""
+    if "#" in resource or "@" in resource.partition("://")[2].partition("/")[0]:
+        return False
     try:
         theirs, ours = urlsplit(canonical_resource(resource)), urlsplit(canonical_resource(url))
     except ValueError:
         return False
-    if (
-        (theirs.scheme, theirs.netloc) != (ours.scheme, ours.netloc)
-        or theirs.fragment
-        or theirs.query not in ("", ours.query)
-    ):
+    if (theirs.scheme, theirs.netloc) != (ours.scheme, ours.netloc):
+        return False
+    if theirs.query not in ("", ours.query):
         return False
     above, below = theirs.path.rstrip("/"), ours.path.rstrip("/")
     return below == above or below.startswith(f"{above}/")
@@ -166,10 +186,10 @@ def authority_metadata_urls(issuer: str) -> tuple[str, ...]:
 async def find_resource(fetcher: GuardedFetcher, url: str, named: str = "") -> ResourceDescription | None:
     """The metadata of the server at `url`; `named` is where its challenge says they are.
 
-    None if it has none. Raises UntrustedAuthorityError if they are of another resource.
+    None if it has none. Raises UntrustedAuthorityError if they are of another resource, or are not where the
+    challenge says: a server that has metadata is not treated as an old one without.
     """
-    places = (named,) if named else resource_metadata_urls(url)
-    for place in places:
+    for place in (named,) if named else resource_metadata_urls(url):
         document = _document(await fetcher.get(place), _ResourceDocument, place)
         if document is None:
             continue
@@ -181,16 +201,30 @@ async def find_resource(fetcher: GuardedFetcher, url: str, named: str = "") -> R
         return ResourceDescription(
             document.resource, tuple(document.authorization_servers[:8]), scopes_of(document.scopes_supported)
         )
+    if named:
+        raise UntrustedAuthorityError(f"there are no metadata at {shown_url(named)}, which the server names")
     return None
+
+
+def same_issuer(one: str, other: str) -> bool:
+    """Whether both are one text; an issuer without a path may have a slash at its end or not.
+
+    Servers of the SDK add that slash, and both forms lead to the same document.
+    """
+    short, long = sorted((one, other), key=len)
+    return short == long or (short.count("/") == 2 and long == f"{short}/")
 
 
 async def find_authority(fetcher: GuardedFetcher, issuer: str) -> AuthorityInfo | None:
     """The metadata of an issuer; None if it publishes none."""
+    fetcher.check(issuer)
+    if "?" in issuer or "#" in issuer:
+        raise UntrustedAuthorityError(f"{shown_url(issuer)} with a query or a fragment is no issuer")
     for place in authority_metadata_urls(issuer):
         document = _document(await fetcher.get(place), _AuthorityDocument, place)
         if document is None:
             continue
-        if document.issuer != issuer:
+        if not same_issuer(document.issuer, issuer):
             raise UntrustedAuthorityError(
                 f"the metadata at {shown_url(place)} are of the issuer {shown_url(document.issuer)}, "
                 f"and {shown_url(issuer)} was asked for",
@@ -224,6 +258,15 @@ def _authority(fetcher: GuardedFetcher, document: _AuthorityDocument) -> Authori
     )
     for endpoint in filter(None, endpoints):
         fetcher.check(endpoint)
+        if "#" in endpoint:
+            raise UntrustedAuthorityError(f"{shown_url(endpoint)} has a fragment, which no endpoint may have")
+    asked = urlsplit(document.authorization_endpoint).query
+    for name, _ in parse_qsl(asked, keep_blank_values=True):
+        if name in REQUEST_PARAMETERS:
+            raise UntrustedAuthorityError(
+                f"the authorization endpoint of {shown_url(document.issuer)} has {name!r} in its address",
+                "which of two such parameters counts would be a guess",
+            )
     methods = document.token_endpoint_auth_methods_supported
     return AuthorityInfo(
         issuer=document.issuer,

@@ -87,8 +87,8 @@ class OAuthSession:
         self._working: asyncio.Task[HeldToken] | None = None
         self.challenge = Challenge()
         """The last one of the server."""
-        self._step_ups: dict[tuple[str, ...], int] = {}
-        """How often each set of scopes was asked for."""
+        self._step_ups: dict[tuple[str, ...], list[float]] = {}
+        """For each set of scopes that the server asked for: the grants, by time, that did not have them."""
 
     # Before a request
 
@@ -196,8 +196,7 @@ class OAuthSession:
                 self._use(held)  # somebody has renewed it meanwhile
                 return True
             if challenge.wants_scopes:
-                asked = self._step_ups[challenge.scopes] = self._step_ups.get(challenge.scopes, 0) + 1
-                if asked > MAX_STEP_UPS or len(self._step_ups) > MAX_SCOPE_SETS:
+                if not self._may_step_up(challenge.scopes, held.record):
                     return False
                 held = await self._renewed(held, challenge)
             else:
@@ -209,6 +208,22 @@ class OAuthSession:
             held = await self._renewed(held, challenge)
         self._use(held)
         return True
+
+    def _may_step_up(self, scopes: tuple[str, ...], record: TokenRecord) -> bool:
+        """Whether to ask for more: not if what was granted for these scopes did not satisfy the server.
+
+        Calls with the same grant count once: their user may not have had the time to agree.
+        """
+        grant = record.granted or record.obtained
+        lacking = self._step_ups.get(scopes)
+        if lacking is None:
+            if len(self._step_ups) >= MAX_SCOPE_SETS:
+                return False
+            lacking = self._step_ups[scopes] = []
+        if grant not in lacking:
+            lacking.append(grant)
+            del lacking[: -MAX_STEP_UPS - 1]
+        return len(lacking) <= MAX_STEP_UPS
 
     def _is_young(self, record: TokenRecord) -> bool:
         return 0 <= self._tokens.clock() - record.obtained < YOUNG_SECONDS
@@ -312,6 +327,7 @@ class OAuthSession:
         self._held = None
         self._headers = {}
         self._dpop = None
+        self._step_ups.clear()
         self._fresh_until = float("-inf")
 
     async def close(self) -> None:

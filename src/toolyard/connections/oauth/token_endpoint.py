@@ -36,6 +36,7 @@ NO_ACCESS = "N_A"
 """The type of a token that is no access token (RFC 8693)."""
 MAX_TOKEN = 32 * 1024
 LONGEST_LIFE = 10 * 365 * 86400.0
+_TYPES = {"bearer": "Bearer", "dpop": "DPoP", "n_a": NO_ACCESS}
 _LATER = ("temporarily_unavailable", "server_error", "slow_down")
 
 
@@ -108,6 +109,12 @@ class TokenEndpoint:
                 self._dpop.note_nonce(self.url, reply.headers.get("dpop-nonce", ""))
         found = read_token_reply(reply, self.url)
         _check_type(found, form.get("requested_token_type", ""), self.url)
+        wanted = "Bearer" if self._dpop is None else "DPoP"
+        if found.token_type not in (wanted, NO_ACCESS):
+            raise UntrustedAuthorityError(
+                f"{shown_url(self.url)} issued a token of the type {found.token_type}, not {wanted}",
+                "set 'dpop' in the server's auth to what its issuer supports",
+            )
         return found
 
     async def _post(self, form: Mapping[str, str]) -> FetchedReply:
@@ -151,13 +158,14 @@ def read_token_reply(reply: FetchedReply, url: str) -> TokenReply:
     if not isinstance(token, str) or not is_sendable(token):
         raise AuthorityUnavailableError(f"{place} answered without a usable access_token")
     kind = members.get("token_type", "Bearer")
-    if not isinstance(kind, str) or kind.lower() not in ("bearer", "dpop", "n_a"):
+    known = _TYPES.get(kind.lower()) if isinstance(kind, str) else None
+    if known is None:
         raise AuthorityUnavailableError(f"{place} issued a token of an unknown type")
     refresh, identity = members.get("refresh_token"), members.get("id_token")
     issued = members.get("issued_token_type")
     return TokenReply(
         access_token=token,
-        token_type={"dpop": "DPoP", "n_a": NO_ACCESS}.get(kind.lower(), "Bearer"),
+        token_type=known,
         lifetime=_lifetime(members.get("expires_in")),
         refresh_token=refresh if isinstance(refresh, str) and _is_plain(refresh) else "",
         scopes=scopes_of(members["scope"]) if isinstance(members.get("scope"), str) else None,

@@ -45,6 +45,8 @@ class TokenRecord(Struct, frozen=True, kw_only=True):
     token_type: str = "Bearer"
     obtained: float = 0.0
     """Seconds since 1970."""
+    granted: float = 0.0
+    """When its owner agreed, which refreshing does not change; 0 if nobody was asked."""
     lifetime: float | None = None
     refresh_token: str = ""
     scopes: tuple[str, ...] = ()

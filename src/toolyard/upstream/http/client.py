@@ -21,6 +21,7 @@ from ...wire.messages import JsonRpcMessage, JsonRpcRequest, decode_params, enco
 from ..connection import ChangeWatcher, LegacySessionState, Params, RawResult, RequestListener, UpstreamInfo
 from ..errors import (
     MAX_REASON,
+    WANTS_LOGIN,
     ConnectionLostError,
     HttpRpcError,
     InvalidReplyError,
@@ -653,7 +654,7 @@ def _refusal(server: str, reply: UpstreamResponse, body: bytes) -> UpstreamError
             server, f"it answered HTTP {status}: its session is over", status, expired
         )
     if status in (401, 403):
-        return UpstreamRefusedError(server, _wanted(status, reply), status)
+        return UpstreamRefusedError(server, _wanted(server, status, reply), status)
     if status in (429, 503):
         return NotReachedError(server, f"it answered HTTP {status}", retry_after(reply))
     if 400 <= status < 500 or 300 <= status < 400:
@@ -663,11 +664,11 @@ def _refusal(server: str, reply: UpstreamResponse, body: bytes) -> UpstreamError
     return ConnectionLostError(server, f"it answered HTTP {status}")
 
 
-def _wanted(status: int, reply: UpstreamResponse) -> str:
+def _wanted(server: str, status: int, reply: UpstreamResponse) -> str:
     """What a server that wants another credential wants, as far as it says so."""
     said = reply.headers.get("WWW-Authenticate", "").lower()
     if status == 401 and said.startswith(("bearer", "dpop")) and not reply.is_authorized:
-        return 'it wants a login; add auth = "oauth" to its entry, and run `toolyard login` with its name'
+        return f"{WANTS_LOGIN}; run `toolyard login {server}`"
     if reply.is_authorized:
         return f"it answered HTTP {status}: it does not accept the credential that we have for it"
     return f"it answered HTTP {status}: it wants other credentials than 'headers' has"

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...dispatch.remote import AppConnection, Remote
 from ...state.store import StateError
@@ -119,12 +120,15 @@ class ConnectionManager:
             if request.action == "link" and not state.connected:
                 link = (await accounts.link(principal)).url
         except CredentialError as error:
-            return AppConnection(name, "", "failed", message=brief(error.reason))
+            return AppConnection(name, "", "failed", message=error.reason)
         if not state.connected:
             return AppConnection(name, "", "initiated" if link else "none", link=link, message=state.reason)
         server = self._server(call, name)
         if not server.is_active:
-            return server
+            # Lists are read with another account than this caller's.
+            return replace(
+                server, message=f"you are connected, but its lists cannot be read: {server.message}"
+            )
         return AppConnection(name, "", "active", message=f"{server.message}; {state.reason}")
 
     async def _wait_for(self, call: Call, servers: list[str], request: ConnectionRequest) -> None:

@@ -39,6 +39,8 @@ MAX_SHOWN = 100
 """Tools in one answer to all queries together; `total_results` counts those left out too."""
 CONSIDERED = 25
 """Tools counted for one query."""
+TO_CONNECT = "see manage_connections"
+"""What a model does about a server that is not connected; a person at a terminal has a command for it."""
 COMPOSIO_META_TOOLS = frozenset(
     f"COMPOSIO_{job}"
     for job in (
@@ -117,7 +119,7 @@ class ToolSearch:
         for match in found:
             if match.server in lacking:
                 match.connected, match.auth, match.recommended = False, lacking[match.server].auth, False
-        return {server: f"{one.reason}; see manage_connections" for server, one in lacking.items()}
+        return {server: f"{one.reason}; {TO_CONNECT}" for server, one in lacking.items()}
 
     def _finding(
         self, query: ToolQuery, limit: int, local: list[ToolMatch], remote: list[ToolMatch]
