@@ -46,7 +46,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day team walk house faults audit-kill bench bench-before bench-search bench-access \
-	bench-tokens bench-results bench-servers bench-limits bench-recordings bench-traces bench-lambda bench-agents site coverage dist format constraints clean
+	bench-tokens bench-results bench-servers bench-limits bench-recordings bench-traces bench-lambda bench-agents bench-oauth site coverage dist format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
@@ -130,6 +130,9 @@ bench-servers: $(DEV) ## what the bundled servers cost (ARGS="sql": one of them)
 
 bench-limits: $(DEV) ## what limits cost, and whether three replicas give exactly what one would (ARGS=--quick)
 	@$(BIN)/python -m bench.limits $(ARGS)
+
+bench-oauth: $(DEV) ## what a login at a server costs a call, also while another caller's token is refreshed
+	@$(BIN)/python -m bench.oauth $(ARGS)
 
 bench-agents: $(DEV) ## what a turn of an agent costs beside the model and the tools, and its start
 	@$(BIN)/python -m bench.agents $(ARGS)

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import aiohttp
@@ -13,10 +14,15 @@ from tests.callers.oidc import OidcProvider, oidc_provider, visit
 from tests.serving import serving
 from toolyard.app.gateway import Gateway
 from toolyard.app.http import asgi
+from toolyard.callers.keys import KeyHolder, open_keys
 from toolyard.config import Config, Http, ServerConfig
 from toolyard.config.callers import AuthConfig, IssuerConfig
 from toolyard.config.models import GatewayConfig, StateConfig
 from toolyard.config.server_auth import OAuthAuth
+from toolyard.connections.oauth.accounts import OAuthAccounts
+from toolyard.connections.oauth.tokens import TokenRecord
+from toolyard.wire.call import Principal
+from toolyard.wire.seal import Sealer
 
 KEY = b"a key that all replicas have"
 
@@ -71,9 +77,52 @@ async def connect(link: str, name: str = "ana", language: str = "en") -> tuple[i
         return status, text
 
 
+def oauth_of(gateway: Gateway) -> OAuthAccounts:
+    accounts = gateway.connections.open_accounts["guarded"]
+    assert isinstance(accounts, OAuthAccounts)
+    return accounts
+
+
+async def log_in(gateway: Gateway, principal: Principal, user: str) -> TokenRecord:
+    """Connects a caller's account; returns the token that the gateway has then."""
+    accounts = oauth_of(gateway)
+    status, page = await connect((await accounts.link(principal)).url, user)
+    assert status == 200, page
+    held = await gateway.connections.tokens.load(accounts.address(principal))
+    assert held is not None
+    assert held.record.refresh_token
+    return held.record
+
+
+async def save_token(gateway: Gateway, principal: Principal, record: TokenRecord) -> None:
+    await gateway.connections.tokens.save(oauth_of(gateway).address(principal), record)
+
+
+async def key_of(config: Config, user: str) -> dict[str, str]:
+    """The header of a new API key."""
+    folder = Path(config.gateway.state_dir or "")
+    keys = open_keys(config.state.url, folder, config.gateway.name, Sealer(KEY, config.gateway.name))
+    issued = await keys.create(KeyHolder(name=f"{user}-{token_hex(4)}", user=user))
+    await keys.close()
+    return {"Authorization": f"Bearer {issued.text}"}
+
+
 def link_in(text: str) -> str:
     start = text.index("http://127.0.0.1")
     return text[start:].split()[0]
 
 
-__all__ = ["Guarded", "a_browser", "config_of", "connect", "contextlib", "guarded", "link_in", "replica"]
+__all__ = [
+    "Guarded",
+    "a_browser",
+    "config_of",
+    "connect",
+    "contextlib",
+    "guarded",
+    "key_of",
+    "link_in",
+    "log_in",
+    "oauth_of",
+    "replica",
+    "save_token",
+]

@@ -30,12 +30,10 @@ from ..upstream.http.client import HttpClient
 from ..vault.base import SecretStore, VaultError
 from ..vault.vault import Vault
 from .key_trial import key_trial
+from .login_paths import CALLBACK_PATH, CONNECT_PATH, KEY_PATH
 
 logger = logging.getLogger("toolyard.app")
 
-CONNECT_PATH = "/oauth/connect/"
-CALLBACK_PATH = "/oauth/callback"
-KEY_PATH = "/connections/key/"
 MAX_QUERY = 16 * 1024
 MAX_FORM = 32 * 1024
 """Bytes of a form: a key of the longest kind, each character of it escaped."""

@@ -7,7 +7,7 @@ calls finish.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
 from ..artifacts.store import new_id
@@ -20,7 +20,7 @@ from ..config.files import state_folder
 from ..config.tables import MACHINE_KEYS
 from ..dispatch import Mount
 from ..dispatch.remote import Remote
-from ..edge.request import CallerKeys, CallerKeySetting
+from ..edge.request import CallerKeys, CallerKeySetting, Receive, Scope, Send
 from ..pipeline import pipeline
 from ..results.shaper import ResultShaper
 from ..search.feedback import ResultSizes
@@ -40,13 +40,15 @@ from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
 from .callers import GatewayCallers
-from .connections import GatewayConnections
 from .nested import NestedCalls
 from .policy import GatewayPolicy, is_guarded
 from .results import ResultShaping, with_widened_schema
 from .search import GatewaySearch
 from .storage import GatewayStorage
 from .upstreams import MountedServer, SharedParts, UpstreamTap
+
+if TYPE_CHECKING:
+    from .connections import GatewayConnections
 
 logger = logging.getLogger("toolyard.app")
 
@@ -92,7 +94,8 @@ class Gateway:
         self._store = CatalogueStore(folder if tap is None else None)
         make_id = new_id if tap is None else tap.new_id
         self.storage = GatewayStorage(config, folder, self.sealer, make_id=make_id)
-        self.connections = GatewayConnections(self.storage.vault, self._http)
+        self._connections: GatewayConnections | None = None
+        self._base_url = ""
         self.callers = GatewayCallers(
             config,
             folder,
@@ -198,6 +201,34 @@ class Gateway:
 
     # Life
 
+    @property
+    def connections(self) -> "GatewayConnections":
+        """Made for the first server with `auth`: it imports OAuth."""
+        if self._connections is None:
+            from .connections import GatewayConnections
+
+            self._connections = GatewayConnections(self.storage.vault, self._http)
+            self._connections.base_url = self._base_url
+        return self._connections
+
+    @property
+    def base_url(self) -> str:
+        """Where browsers reach the gateway; empty until it is served over HTTP."""
+        return self._base_url
+
+    @base_url.setter
+    def base_url(self, url: str) -> None:
+        self._base_url = url
+        if self._connections is not None:
+            self._connections.base_url = url
+
+    def _open_accounts(self, server: ServerConfig, on_connected: Callable[[], None]) -> Accounts:
+        return self.connections.open(server, on_connected)
+
+    async def serve_logins(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The pages on which callers log in to servers."""
+        await self.connections(scope, receive, send)
+
     async def start(self) -> None:
         await self.storage.start()
         if self.policy is not None:
@@ -281,7 +312,7 @@ class Gateway:
             self._many_tenants,
             NestedCalls(self.view),
             self._tap,
-            self.connections.open,
+            self._open_accounts,
         )
         server = self._servers[config.name] = MountedServer(config, shared)
         self._mounts[config.name] = server.mount
@@ -290,7 +321,8 @@ class Gateway:
     def _unmount(self, name: str) -> None:
         server = self._servers.pop(name)
         del self._mounts[name]
-        self.connections.forget(name)
+        if self._connections is not None:
+            self._connections.forget(name)
         view = self._views.pop(name, None)
         if view is not None:
             self._leave(view.close())

@@ -22,6 +22,7 @@ from ..artifacts.store import (
 )
 from ..callers.resource import WELL_KNOWN
 from ..config import GatewayConfig
+from ..connections.oauth.client_document import DOCUMENT_PATH
 from ..edge.http.app import (
     AGENTS_PATH,
     AgentPaths,
@@ -40,8 +41,8 @@ from ..wire.call import Service
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode_error
 from .approvals import APPROVALS_PATH, APPROVE_SCOPE, ApprovalsApi, Approver, approver_of
-from .connections import CALLBACK_PATH, CONNECT_PATH, DOCUMENT_PATH, KEY_PATH
 from .gateway import Gateway
+from .login_paths import CALLBACK_PATH, CONNECT_PATH, KEY_PATH
 from .operators import sender_of
 from .usage import USAGE_PATH, USAGE_SCOPE, UsageApi, filter_of
 
@@ -175,8 +176,8 @@ def asgi(
     """
     settings = gateway.config.gateway
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    if not gateway.connections.base_url:  # whoever listens knows better
-        gateway.connections.base_url = settings.public_url.rstrip("/") or f"http://{host}:{settings.port}"
+    if not gateway.base_url:  # whoever listens knows better
+        gateway.base_url = settings.public_url.rstrip("/") or f"http://{host}:{settings.port}"
     hosts = [*(settings.allowed_hosts if allowed_hosts is None else allowed_hosts), *_public_host(settings)]
     origins = list(settings.allowed_origins) if allowed_origins is None else allowed_origins
     if identify is None:
@@ -221,10 +222,10 @@ def asgi(
     routes: dict[str, App] = {
         LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links, strict),
         WELL_KNOWN: gateway.callers.serve_metadata,
-        CONNECT_PATH: gateway.connections,
-        CALLBACK_PATH: gateway.connections,
-        DOCUMENT_PATH: gateway.connections,
-        KEY_PATH: gateway.connections,
+        CONNECT_PATH: gateway.serve_logins,
+        CALLBACK_PATH: gateway.serve_logins,
+        DOCUMENT_PATH: gateway.serve_logins,
+        KEY_PATH: gateway.serve_logins,
         AGENTS_PATH: AgentPaths(main),
     }
     routes |= gateway.callers.login_paths

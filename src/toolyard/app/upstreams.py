@@ -5,7 +5,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -33,7 +33,7 @@ from ..sessions.leases import Leases
 from ..telemetry.metrics import Metrics
 from ..telemetry.requests import Transport
 from ..upstream.accounts import Accounts
-from ..upstream.base import Upstream
+from ..upstream.base import Forward, Upstream
 from ..upstream.composio import ComposioClient, JsonApi, LabsClient, ToolRouterClient
 from ..upstream.connection import GATEWAY_CALLER, ConnectionPool, ConnectionPoolByEra, StartProgress
 from ..upstream.handshake import MODERN_META
@@ -112,6 +112,7 @@ class MountedServer:
             breaker=breaker,
             version=lambda: self.listing.identity.version,
             on_retry=self._on_retry,
+            prepare=made.prepare,
         )
         # A process is not started for a list that is known already.
         lazy = config.start == "lazy" and made.transport == "stdio" and self.listing.was_read
@@ -214,6 +215,7 @@ class _Built(NamedTuple):
     remote: Remote | None = None
     stdio: _Program | None = None
     accounts: Accounts | None = None
+    prepare: Callable[[Forward], Awaitable[object] | None] | None = None
 
 
 class _Builder:
@@ -327,7 +329,7 @@ class _Builder:
 
         lister = _gateway_itself if self._config.acts_for_caller else _lister
         upstream = AccountUpstream(accounts, reached, lister, self._shared.sealer)
-        return _Built(upstream, "http", where.url, accounts=accounts)
+        return _Built(upstream, "http", where.url, accounts=accounts, prepare=upstream.prepare)
 
     def _reached(self, where: Http, auth: EndpointAuth | None) -> Upstream:
         config, shared = self._config, self._shared

@@ -108,6 +108,13 @@ class KeySession:
 
     # EndpointAuth
 
+    @property
+    def is_ready(self) -> bool:
+        return time.monotonic() < self._fresh_until
+
+    async def prepare(self) -> None:
+        await self.current()
+
     def ready(self, method: str, url: "URL") -> Mapping[str, str] | None:
         return self._headers if time.monotonic() < self._fresh_until else None
 

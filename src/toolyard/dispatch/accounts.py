@@ -8,7 +8,7 @@ one, else the result says where to go.
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 from msgspec import Raw, Struct
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ..kit.calls.content import error_result
 from ..kit.calls.input_requests import ElicitUrl
 from ..kit.schema.validation import MismatchError
-from ..upstream.accounts import Accounts, ConsentLink
+from ..upstream.accounts import AccountAuth, Accounts, ConsentLink
 from ..upstream.base import Forward, Outcome, Upstream
 from ..upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
 from ..upstream.errors import ConsentRequiredError, UpstreamBusyError
@@ -52,6 +52,8 @@ class _Inner(Struct, eq=False):
 
     upstream: Upstream
     used: float
+    auth: AccountAuth | None = None
+    """None if all share it."""
     calls: int = 0
     """How many are under way."""
 
@@ -94,7 +96,8 @@ class AccountUpstream(Upstream):
         if found is None:
             while len(self._inner) >= self._most:
                 self._drop(self._unused())
-            found = self._inner[key] = _Inner(self._open(principal), time.monotonic())
+            auth = None if self._is_one else self.accounts.authorizer(principal)
+            found = self._inner[key] = _Inner(self._open(principal), time.monotonic(), auth)
         else:
             self._inner.move_to_end(key)
         found.used = time.monotonic()
@@ -122,6 +125,20 @@ class AccountUpstream(Upstream):
         task.add_done_callback(self._closing.discard)
 
     # Calls
+
+    def prepare(self, forward: Forward) -> Awaitable[object] | None:
+        """What the caller's credential has to wait for, such as a refresh; it raises what `send` would."""
+        caller = forward.call.caller
+        if caller is GATEWAY_CALLER:
+            return None
+        known = self._inner.get(self._key(caller.identity.principal))
+        if known is not None and known.auth is not None and known.auth.is_ready:
+            return None
+        return self._prepare(forward)
+
+    async def _prepare(self, forward: Forward) -> None:
+        with self.accounts.acting(forward.call):
+            await self.accounts.authorizer(forward.call.caller.identity.principal).prepare()
 
     async def send(self, forward: Forward) -> Outcome:
         caller = forward.call.caller

@@ -228,7 +228,11 @@ class _PausingChannel:
 
 
 class Mount:
-    """`version` returns the protocol version of the upstream, once it is known."""
+    """`version` returns the protocol version of the upstream, once it is known.
+
+    `prepare` returns what a call has to wait for before it takes a slot, or None: a caller whose token is
+    being refreshed keeps no others waiting.
+    """
 
     def __init__(
         self,
@@ -240,8 +244,10 @@ class Mount:
         breaker: Breaker | None = None,
         version: Callable[[], str] = str,
         on_retry: Callable[[], None] = _nothing,
+        prepare: Callable[[Forward], Awaitable[object] | None] | None = None,
     ) -> None:
         self.config = config
+        self._prepare = prepare
         self.server = config.name
         self.upstream = upstream
         self.transport: Transport = transport
@@ -283,6 +289,8 @@ class Mount:
         if call.secrets is not None:
             forward = self.keyed(forward)
             call = forward.call
+        if self._prepare is not None and (needed := self._prepare(forward)) is not None:
+            await needed
         deadline = self._deadlines.start()
         if call.caller.era == "legacy":
             forward = replace(forward, call=replace(call, channel=_PausingChannel(call.channel, deadline)))

@@ -22,6 +22,19 @@ class ConsentLink(Struct, frozen=True):
     """Names the question to clients of the legacy era."""
 
 
+class AccountAuth(EndpointAuth, Protocol):
+    """One account's credential."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a request has nothing to wait for."""
+        ...
+
+    async def prepare(self) -> None:
+        """Wait for what a request would wait for, where that keeps nobody else waiting."""
+        ...
+
+
 class Accounts(Protocol):
     """All callers' accounts at one server."""
 
@@ -42,7 +55,7 @@ class Accounts(Protocol):
         """Callers with the same key share connections."""
         ...
 
-    def authorizer(self, principal: Principal) -> EndpointAuth: ...
+    def authorizer(self, principal: Principal) -> AccountAuth: ...
 
     def acting(self, call: Call) -> AbstractContextManager[None]:
         """While it lasts, what the call brought may be used to get a credential.

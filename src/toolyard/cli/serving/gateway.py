@@ -58,7 +58,7 @@ def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
     url = settings.url(listening)
     gateway.storage.links.set_base(config.store.public_url or settings.base(listening))
     gateway.callers.base = config.gateway.public_url or settings.base(listening)
-    gateway.connections.base_url = (config.gateway.public_url or settings.base(listening)).rstrip("/")
+    gateway.base_url = (config.gateway.public_url or settings.base(listening)).rstrip("/")
     listens = (
         f"  (listening on {settings.host}, port {listening.getsockname()[1]})" if settings.public_url else ""
     )

@@ -322,8 +322,7 @@ class OAuthAccounts:
         return reply.status == 200
 
     async def close(self) -> None:
-        for session in self._sessions.values():
-            await session.close()
+        await asyncio.gather(*(session.close() for session in self._sessions.values()))
         await self._fetcher.close()
 
     # A login in the browser

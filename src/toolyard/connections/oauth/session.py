@@ -5,6 +5,7 @@ a `TokenSource`: a user who agrees, or a request that needs nobody (`grants`).
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from ...config.server_auth import OAuthAuth
 from ...state.memory import MemoryState
-from ...upstream.errors import CredentialError
+from ...upstream.errors import CredentialError, UpstreamError
 from ...vault.base import SecretAddress, VaultError
 from .authorization import Discovery, signing_key
 from .errors import (
@@ -23,7 +24,7 @@ from .errors import (
     UnknownClientError,
     UntrustedAuthorityError,
 )
-from .fetching import GuardedFetcher
+from .fetching import SECONDS, GuardedFetcher
 from .grants import CallerSubject, MachineSource
 from .metadata import Challenge, read_challenge
 from .proofs import DpopKey
@@ -33,8 +34,12 @@ from .tokens import HeldToken, ProcessSecrets, TokenRecord, TokenStore
 if TYPE_CHECKING:
     from yarl import URL
 
+logger = logging.getLogger("toolyard.oauth")
+
 RECHECK_SECONDS = 30.0
 """After this time the store is asked again whether the token is still there."""
+LOOK_SECONDS = 0.5
+"""The same while the token is being refreshed, here or elsewhere."""
 RETRY_SECONDS = 5.0
 """After a failed refresh a token that is still good is used for so long before the next attempt."""
 YOUNG_SECONDS = 5.0
@@ -93,8 +98,20 @@ class OAuthSession:
             return None
         return self._headers if self._dpop is None else self._proved(method, url)
 
+    @property
+    def is_ready(self) -> bool:
+        return time.monotonic() < self._fresh_until
+
+    async def prepare(self) -> None:
+        await self._has_token()
+
     async def headers(self, method: str, url: "URL") -> Mapping[str, str]:
         """Raises CredentialError. Without a token there are none: the server's refusal says what it wants."""
+        if not await self._has_token():
+            return {}
+        return self._headers if self._dpop is None else self._proved(method, url)
+
+    async def _has_token(self) -> bool:
         try:
             held = await self._current()
         except OAuthError as error:
@@ -102,9 +119,9 @@ class OAuthSession:
         except VaultError as error:
             raise CredentialError(self.server, f"{error.message}; {error.hint}") from error
         if held is None:
-            return {}
+            return False
         self._use(held)
-        return self._headers if self._dpop is None else self._proved(method, url)
+        return True
 
     async def _current(self) -> HeldToken | None:
         held = await self._load()
@@ -134,9 +151,11 @@ class OAuthSession:
             bound = record.token_type == "DPoP" and record.dpop_key is not None
             self._dpop = DpopKey(record.dpop_key or {}, self._tokens.clock) if bound else None
         self._held = held
-        left = record.seconds_left(self._tokens.clock()) - record.margin
+        left = record.seconds_left(self._tokens.clock())
+        early = left - record.margin
         # Within the margin a refresh is under way: the store is asked again soon.
-        self._fresh_until = time.monotonic() + (min(left, RECHECK_SECONDS) if left > 0 else 0.0)
+        known = min(early, RECHECK_SECONDS) if early > 0 else min(max(left, 0.0), LOOK_SECONDS)
+        self._fresh_until = time.monotonic() + known
 
     def _proved(self, method: str, url: "URL") -> Mapping[str, str]:
         assert self._dpop is not None
@@ -145,6 +164,9 @@ class OAuthSession:
         return {**self._headers, "DPoP": proof}
 
     def _failed(self, error: OAuthError) -> CredentialError:
+        if isinstance(error, AuthorityUnavailableError):
+            reason = f"no token for it now, because its issuer does not answer: {error.message}; try later"
+            return CredentialError(self.server, reason)
         hint = f" ({error.hint})" if error.hint else ""
         return CredentialError(self.server, f"no token for it — {error.message}{hint}")
 
@@ -240,10 +262,13 @@ class OAuthSession:
         if error is None:
             if not task.result().record.refused:
                 self._use(task.result())
-        elif self._held is not None:
-            left = self._held.record.seconds_left(self._tokens.clock())
-            if left > 0 and isinstance(error, AuthorityUnavailableError):
+        elif isinstance(error, OAuthError | VaultError):
+            left = 0.0 if self._held is None else self._held.record.seconds_left(self._tokens.clock())
+            if left > 0:
+                logger.warning("%s: a token was not refreshed in time: %s", self.server, error.message)
                 self._fresh_until = time.monotonic() + min(left, RETRY_SECONDS)
+        elif not isinstance(error, UpstreamError):
+            logger.error("%s: a token was not refreshed", self.server, exc_info=error)
 
     async def _renew(self, held: HeldToken | None, challenge: Challenge) -> HeldToken:
         async def make(record: TokenRecord | None) -> TokenRecord:
@@ -306,6 +331,9 @@ class OAuthSession:
         self._fresh_until = float("-inf")
 
     async def close(self) -> None:
+        """A refresh under way comes to its end: what it gets is the only copy of the next token."""
+        if self._working is not None:
+            await asyncio.wait({self._working}, timeout=SECONDS)
         if self._working is not None:
             self._working.cancel()
             await asyncio.gather(self._working, return_exceptions=True)

@@ -167,9 +167,9 @@ def read_token_reply(reply: FetchedReply, url: str) -> TokenReply:
         access_token=token,
         token_type=known,
         lifetime=_lifetime(members.get("expires_in")),
-        refresh_token=refresh if isinstance(refresh, str) and len(refresh) <= MAX_TOKEN else "",
+        refresh_token=refresh if isinstance(refresh, str) and _is_plain(refresh) else "",
         scopes=scopes_of(members["scope"]) if isinstance(members.get("scope"), str) else None,
-        id_token=identity if isinstance(identity, str) and len(identity) <= MAX_TOKEN else "",
+        id_token=identity if isinstance(identity, str) and _is_plain(identity) else "",
         issued_type=issued if isinstance(issued, str) else "",
     )
 
@@ -203,9 +203,14 @@ def is_sendable(token: str) -> bool:
     return 0 < len(token) <= MAX_TOKEN and token.isascii() and all("\x21" <= sign <= "\x7e" for sign in token)
 
 
+def _is_plain(text: str) -> bool:
+    return 0 < len(text) <= MAX_TOKEN and text.isascii() and text.isprintable()
+
+
 def _lifetime(value: Any) -> float | None:
-    if isinstance(value, str) and value.isdigit():
-        value = int(value)
+    """In seconds; None if the answer does not say it, or says nonsense."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        value = int(value[:18])
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         return None
-    return min(float(value), LONGEST_LIFE)
+    return float(min(value, LONGEST_LIFE))

@@ -4,7 +4,8 @@ A refresh token that rotates must be used once: two uses look like theft, and en
 refreshes holds a lease in the state store, reads the token again after winning it, and writes the successor
 only over the version that it read. Whoever loses takes what the winner wrote; nobody deletes a token because
 of a lost race. The lease is short and renewed by its holder, so that one who dies is soon succeeded. No
-lock is held while calls run: a token is used until it ends, and refreshed before.
+lock is held while calls run: a token is used until it ends, and refreshed before. An issuer that does not
+answer is not asked by one process after the other: whoever waited for an attempt shares its failure.
 """
 
 import asyncio
@@ -20,15 +21,21 @@ import msgspec
 from msgspec import Struct
 
 from ...state.store import State, StateError
-from ...vault.base import SecretAddress, SecretStore, StoredSecret
+from ...vault.base import SecretAddress, SecretStore, StoredSecret, VaultUnavailableError
 from ...wire.seal import digest
 from .errors import AuthorityUnavailableError
 from .token_endpoint import ClientIdentity
 
 LEASE_SECONDS = 5.0
+NOTE_SECONDS = 2.0
+"""For so long those who wait can read that the issuer has not answered."""
+WRITE_PAUSES = (0.1, 0.3, 1.0, 3.0)
+"""Between attempts to write a successor: no store has a copy of it, and the token before it is used up."""
 FIRST_LOOK, LONGEST_LOOK = 0.02, 0.5
 MARGIN, MARGIN_SHARE = 60.0, 0.2
 """A token is refreshed so many seconds before its end, or earlier in the life of a short one."""
+_FAILED = b"failed: "
+_ENDED = "the connection was ended while its token was refreshed"
 
 
 class TokenRecord(Struct, frozen=True, kw_only=True):
@@ -125,7 +132,8 @@ class TokenStore:
         """Have one process replace the version `seen`, and return what is there then.
 
         `make` gets the token as it is and returns its successor. What it raises is raised here, unless
-        somebody else has written a successor meanwhile.
+        somebody else has written a successor meanwhile. AuthorityUnavailableError of another process is
+        raised here too, if this one waited for it.
         """
         try:
             async with self._lease(address, seen) as winner:
@@ -133,9 +141,7 @@ class TokenStore:
                 if found is not None and found.version != seen:
                     return found
                 if not winner:
-                    raise AuthorityUnavailableError(
-                        "another process is refreshing the token, and is not done"
-                    )
+                    raise AuthorityUnavailableError(_ENDED)
                 return await self._replace(address, found, make)
         except StateError as error:
             raise AuthorityUnavailableError(error.public_message) from error
@@ -155,35 +161,57 @@ class TokenStore:
             if newer is not None and newer.version != seen:
                 return newer
             raise
-        version = await self._secrets.replace(address, msgspec.json.encode(record), seen)
+        version = await self._write(address, msgspec.json.encode(record), seen)
         if version is not None:
             return HeldToken(record, version)
         newer = _held(await self._secrets.read(address))
         if newer is None:
-            raise AuthorityUnavailableError("the connection was ended while its token was refreshed")
+            raise AuthorityUnavailableError(_ENDED)
         return newer
+
+    async def _write(self, address: SecretAddress, value: bytes, seen: str | None) -> str | None:
+        for pause in WRITE_PAUSES:
+            try:
+                return await self._secrets.replace(address, value, seen)
+            except VaultUnavailableError:
+                await asyncio.sleep(pause)
+        return await self._secrets.replace(address, value, seen)
 
     @asynccontextmanager
     async def _lease(self, address: SecretAddress, seen: str | None) -> AsyncGenerator[bool]:
-        """Wait until this process holds the lease (True), or another one has written a token (False)."""
+        """Wait until this process holds the lease (True), or another one has written a token (False).
+
+        Raises AuthorityUnavailableError if the one that it waited for has failed.
+        """
         key = f"oauth/refresh/{digest(msgspec.json.encode(address))}"
         holder = token_hex(8).encode()
-        pause = FIRST_LOOK
+        pause, has_waited = FIRST_LOOK, False
         while not await self._state.swap(key, None, holder, self._lease_seconds):
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(LONGEST_LOOK, pause * 2)
             found = await self._secrets.read(address)
             if found is not None and found.version != seen:
                 yield False
                 return
+            noted = await self._state.get(key)
+            if noted is not None and noted.startswith(_FAILED):
+                if has_waited:
+                    raise AuthorityUnavailableError(noted.removeprefix(_FAILED).decode())
+                if await self._state.swap(key, noted, holder, self._lease_seconds):
+                    break  # it failed before this one came
+            has_waited = True
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(LONGEST_LOOK, pause * 2)
         beating = asyncio.create_task(self._keep(key, holder))
+        left: bytes | None = None
         try:
             yield True
+        except AuthorityUnavailableError as error:
+            left = _FAILED + error.message.encode()
+            raise
         finally:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
             with contextlib.suppress(StateError):  # it ends by itself
-                await self._state.swap(key, holder, None)
+                await self._state.swap(key, holder, left, None if left is None else NOTE_SECONDS)
 
     async def _keep(self, key: str, holder: bytes) -> None:
         while True:
