@@ -85,22 +85,34 @@ class AccountUpstream(Upstream):
         self._most = most
         self._is_one = is_one
         self._inner: OrderedDict[tuple[str, ...], _Inner] = OrderedDict()
+        self._last: tuple[Principal, _Inner] | None = None
+        """The one that was asked for last: a call asks for its own twice."""
         self._closing: set[asyncio.Task[None]] = set()
 
     def _key(self, principal: Principal) -> tuple[str, ...]:
         return () if self._is_one else self.accounts.key(principal)
 
+    def _find(self, principal: Principal) -> _Inner | None:
+        """The principal's, if there is one; it is in use now."""
+        last = self._last
+        if last is not None and last[0] is principal:
+            found = last[1]
+        else:
+            key = self._key(principal)
+            if (known := self._inner.get(key)) is None:
+                return None
+            self._inner.move_to_end(key)
+            self._last, found = (principal, known), known
+        found.used = time.monotonic()
+        return found
+
     def _of(self, principal: Principal) -> _Inner:
-        key = self._key(principal)
-        found = self._inner.get(key)
+        found = self._find(principal)
         if found is None:
             while len(self._inner) >= self._most:
                 self._drop(self._unused())
             auth = None if self._is_one else self.accounts.authorizer(principal)
-            found = self._inner[key] = _Inner(self._open(principal), time.monotonic(), auth)
-        else:
-            self._inner.move_to_end(key)
-        found.used = time.monotonic()
+            found = self._inner[self._key(principal)] = _Inner(self._open(principal), time.monotonic(), auth)
         return found
 
     def _unused(self) -> tuple[str, ...]:
@@ -120,6 +132,7 @@ class AccountUpstream(Upstream):
             inner.calls -= 1
 
     def _drop(self, key: tuple[str, ...]) -> None:
+        self._last = None
         task = asyncio.create_task(_finish(self._inner.pop(key).upstream))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -131,7 +144,7 @@ class AccountUpstream(Upstream):
         caller = forward.call.caller
         if caller is GATEWAY_CALLER:
             return None
-        known = self._inner.get(self._key(caller.identity.principal))
+        known = self._find(caller.identity.principal)
         if known is not None and known.auth is not None and known.auth.is_ready:
             return None
         return self._prepare(forward)
@@ -145,17 +158,14 @@ class AccountUpstream(Upstream):
         if caller is GATEWAY_CALLER:
             return await self._send(self._lister(), forward)
         with self.accounts.acting(forward.call):
-            return await self._send_for(caller, forward)
-
-    async def _send_for(self, caller: Caller, forward: Forward) -> Outcome:
-        if "requestState" in forward.params and caller.era == "modern":
-            asked = self._asked(forward)
-            if asked is not None:
-                return await self._resume(forward, asked)
-        try:
-            return await self._send(caller.identity.principal, forward)
-        except ConsentRequiredError as error:
-            return await self._ask(forward, error)
+            if "requestState" in forward.params and caller.era == "modern":
+                asked = self._asked(forward)
+                if asked is not None:
+                    return await self._resume(forward, asked)
+            try:
+                return await self._send(caller.identity.principal, forward)
+            except ConsentRequiredError as error:
+                return await self._ask(forward, error)
 
     async def _ask(self, forward: Forward, error: ConsentRequiredError) -> Outcome:
         call = forward.call

@@ -110,6 +110,8 @@ class OAuthAccounts:
         self.server = server
         self._url = url
         self._settings = settings
+        self.is_personal = settings.is_personal
+        self._acts_for_caller = settings.acts_for_caller
         self._tokens = tokens
         self._pointers = FlowPointers(state, POINTERS)
         self._base_url = base_url
@@ -123,21 +125,19 @@ class OAuthAccounts:
         self._brought: dict[SecretAddress, list[Secret]] = {}
         """The tokens of callers whose calls run now."""
 
-    @property
-    def is_personal(self) -> bool:
-        return self._settings.is_personal
-
     def key(self, principal: Principal) -> tuple[str, ...]:
         """Whose connections they are: one caller's, those of one token of a caller, or all callers'."""
         if not self.is_personal:
             return ()
-        return (principal.tenant, principal.owner, principal.credential if self._exchanges(principal) else "")
+        if not self._exchanges(principal):
+            return (principal.tenant, principal.owner)
+        return (principal.tenant, principal.owner, principal.credential)
 
     def _exchanges(self, principal: Principal) -> bool:
-        return self._settings.acts_for_caller and principal != LISTER
+        return self._acts_for_caller and principal != LISTER
 
     def address(self, principal: Principal) -> SecretAddress:
-        if self._settings.acts_for_caller and principal == LISTER:
+        if self._acts_for_caller and principal == LISTER:
             return SecretAddress(tenant=SHARED.tenant, kind="token", upstream=self.server, name="lists")
         who = principal if self.is_personal else SHARED
         owner = who.owner if self.is_personal else ""
@@ -193,7 +193,7 @@ class OAuthAccounts:
 
         Raises CredentialError if the caller came with something else: nothing is sent in another's name.
         """
-        return self._acting(call) if self._settings.acts_for_caller else _NOTHING
+        return self._acting(call) if self._acts_for_caller else _NOTHING
 
     @contextmanager
     def _acting(self, call: Call) -> Generator[None]:

@@ -45,6 +45,7 @@ ACCEPT = "application/json, text/event-stream"
 MAX_REFUSAL = 64 * 1024
 MAX_HOPS = 3
 EVENTS_PER_TURN = 20
+MAX_JOINED = 64
 MAX_AUTHORIZED = 4
 """How often a request is sent whose credential the server does not accept."""
 MAX_UNFINISHED = 2
@@ -259,7 +260,7 @@ class UpstreamEndpoint:
         from yarl import URL
 
         self._auth = auth
-
+        self._joined: dict[int, tuple[Mapping[str, str], Mapping[str, str], Mapping[str, str]]] = {}
         self.server = server
         self._shown = url_for_spans(url)
         self.url = URL(url)
@@ -288,9 +289,7 @@ class UpstreamEndpoint:
         while True:
             target = url or self.url
             own = auth.ready(method, target) or await auth.headers(method, target)
-            sent = CIMultiDict(headers)
-            sent.update(own)
-            reply = await self._send(method, sent, body, url)
+            reply = await self._send(method, self._authorized(headers, own), body, url)
             attempt += 1
             if reply.status not in (401, 403) or attempt >= MAX_AUTHORIZED:
                 return reply
@@ -302,6 +301,18 @@ class UpstreamEndpoint:
             if not again:
                 return reply
             reply.abandon()
+
+    def _authorized(self, headers: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
+        """Both together. The same objects come with every call of a tool, so the last of each is kept."""
+        known = self._joined.get(id(headers))
+        if known is not None and known[0] is headers and known[1] is own:
+            return known[2]
+        sent = CIMultiDict(headers)
+        sent.update(own)
+        if len(self._joined) >= MAX_JOINED:
+            self._joined.clear()
+        self._joined[id(headers)] = (headers, own, sent)
+        return sent
 
     async def _send(
         self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None, hops: int = 0
