@@ -215,7 +215,6 @@ async def test_if_the_process_that_refreshes_is_killed_another_one_does_or_the_u
     assert all(failed and "'guarded' needs your permission" in text for failed, text in asked), asked
     assert replicas.hop.sent.count(rotated.refresh_token) == 2
     assert await upstream.provider.refreshes() - before == 2
-    assert len(asked) == len(pids) - len(killed), "all calls of a caller get one link"
     alive = next(gateway for gateway in replicas.gateways if gateway.pid not in killed)
     assert (await connect(link_in(said(await _called(alive.port, rotated))[1]), "eva"))[0] == 200
     assert said(await _called(alive.port, rotated)) == (False, "eva")
