@@ -17,9 +17,10 @@ RESOURCE_WELL_KNOWN = "/.well-known/oauth-protected-resource"
 SERVER_WELL_KNOWN = "/.well-known/oauth-authorization-server"
 OPENID_WELL_KNOWN = "/.well-known/openid-configuration"
 
-# Possessive, so that a hostile header costs no more than its length.
+# Possessive, so that a hostile header costs no more than its length. Not what is between quotes: each of its
+# characters fits one alternative only, and Python before 3.11.5 errs there.
 _SCHEME = re.compile(r"[\s,]*+([A-Za-z][A-Za-z0-9_-]*+)(?=\s|$|,)")
-_PARAM = re.compile(r"""[\s,]*+([A-Za-z0-9_*-]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s,"]++))""")
+_PARAM = re.compile(r"""[\s,]*+([A-Za-z0-9_*-]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*)"|([^\s,"]++))""")
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")
 MAX_SCOPES = 100
 MAX_CHALLENGE = 16 * 1024
