@@ -20,7 +20,7 @@ from ..kit.schema.validation import MismatchError
 from ..upstream.accounts import Accounts, ConsentLink
 from ..upstream.base import Forward, Outcome, Upstream
 from ..upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
-from ..upstream.errors import ConsentRequiredError, UpstreamBusyError
+from ..upstream.errors import ConsentRequiredError, NotReachedError, UpstreamBusyError
 from ..wire.call import Call, Caller, Principal
 from ..wire.errors import InvalidParams, McpError, MissingCapability
 from ..wire.messages import decode_params, encode
@@ -59,8 +59,9 @@ class _Inner(Struct, eq=False):
 class AccountUpstream(Upstream):
     """`open` makes the inner upstream of a principal; lists are read as `lister`.
 
-    There are `most` of them at a time; those that nobody has used for long are closed first. With `is_one`
-    a single one serves all principals, because it tells them apart itself.
+    There are `most` of them at a time; those that nobody has used for `idle` seconds are closed. With
+    `is_one` a single one serves all principals, because it tells them apart itself. It stays: `open` has no
+    other.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class AccountUpstream(Upstream):
         clock: Callable[[], float] = time.time,
         *,
         most: int = MAX_PRINCIPALS,
+        idle: float = IDLE_SECONDS,
         is_one: bool = False,
     ) -> None:
         self.accounts = accounts
@@ -81,6 +83,8 @@ class AccountUpstream(Upstream):
         self._sealer = sealer
         self._clock = clock
         self._most = most
+        self._idle = idle
+        self._is_closed = False
         self._is_one = is_one
         self._inner: OrderedDict[tuple[str, ...], _Inner] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
@@ -92,6 +96,8 @@ class AccountUpstream(Upstream):
         key = self._key(principal)
         found = self._inner.get(key)
         if found is None:
+            if self._is_closed:  # as for a call that waited for its user meanwhile
+                raise NotReachedError(self._server, "it is being unmounted")
             while len(self._inner) >= self._most:
                 self._drop(self._unused())
             found = self._inner[key] = _Inner(self._open(principal), time.monotonic())
@@ -240,12 +246,13 @@ class AccountUpstream(Upstream):
     def close_idle(self) -> None:
         now = time.monotonic()
         for key, inner in list(self._inner.items()):
-            if now - inner.used > IDLE_SECONDS and not inner.calls:
+            if now - inner.used > self._idle and not inner.calls and not self._is_one:
                 self._drop(key)
             else:
                 inner.upstream.close_idle()
 
     async def close(self) -> None:
+        self._is_closed = True
         for key in list(self._inner):
             self._drop(key)
         if self._closing:
