@@ -15,6 +15,7 @@ import pytest_asyncio
 from tests.connections.program import Machine
 from tests.connections.yard import KEY, a_browser, link_in
 from tests.serving import serving
+from tests.waiting import until
 from toolyard import Client
 from toolyard.app.gateway import Gateway
 from toolyard.app.http import asgi
@@ -360,6 +361,56 @@ async def test_a_huge_form_and_an_odd_one_are_not_read(upstream: RunningShop, tm
                 async with browser.get(unknown + id) as page:
                     assert page.status == 410
                     assert id not in await page.text()
+
+
+# A server that tells what it was sent
+
+
+class Echo:
+    """Lets everybody in, and answers all else with an error that has the key that came with it."""
+
+    path = "/mcp"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        message = json.loads((await receive()).get("body", b"") or b"{}")
+        given = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
+        error: Any = {"code": -32001, "message": f"not with {given}!", "data": {given: [f"?k={given}"]}}
+        answer: Any = {"error": error}
+        if message.get("method") == "server/discover":
+            answer = {"error": {"code": -32601, "message": "no such method"}}
+        elif message.get("method") == "initialize":
+            about = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "echo", "version": "1"}}
+            answer = {"result": {**about, "capabilities": {"tools": {}}}}
+        body = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), **answer}).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        await send(
+            {"type": "http.response.start", "status": 200 if "id" in message else 202, "headers": headers}
+        )
+        await send({"type": "http.response.body", "body": body})
+
+    async def close(self) -> None:
+        return None
+
+
+async def test_a_server_that_repeats_the_key_in_an_error_shows_it_to_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("DEBUG")
+    key = "k3y/that-is-repeated"
+    async with serving(Echo()) as http:
+        async with replica(config_of(http.url, tmp_path)) as (gateway, url), Client(url) as operator:
+            await connect(operator, key)
+
+            async def has_said_it() -> bool:
+                return "not with !" not in (said := json.dumps(gateway.health())) and "not with" in said
+
+            await until(has_said_it)
+            told = await operator.call_tool("call_tool", {"tool": TOOL, "arguments": {}})
+            shown = [json.dumps(gateway.health()), told.text, caplog.text]
+    assert [key in text for text in shown] == [False] * 3, shown
+    assert key.encode() not in written_below(tmp_path)
 
 
 # Other kinds of servers

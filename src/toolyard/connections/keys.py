@@ -81,6 +81,11 @@ class KeySession:
         self._headers: Mapping[str, str] = {}
         self._fresh_until = float("-inf")
 
+    @property
+    def in_use(self) -> str:
+        """The key that is sent now; empty if there is none."""
+        return "" if self._held is None else self._held.record.key
+
     async def current(self) -> HeldKey | None:
         """The key as of half a minute ago at most, if it can be used. Raises CredentialError."""
         if time.monotonic() < self._fresh_until:
@@ -198,6 +203,10 @@ class KeyAccounts:
         else:
             self._sessions.move_to_end(address)
         return found
+
+    def in_use(self, principal: Principal) -> str:
+        session = self._sessions.get(self.address(principal))
+        return "" if session is None else session.in_use
 
     # Connections
 

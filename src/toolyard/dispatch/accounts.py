@@ -20,7 +20,7 @@ from ..kit.schema.validation import MismatchError
 from ..upstream.accounts import Accounts, ConsentLink
 from ..upstream.base import Forward, Outcome, Upstream
 from ..upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
-from ..upstream.errors import ConsentRequiredError, NotReachedError, UpstreamBusyError
+from ..upstream.errors import ConsentRequiredError, NotReachedError, UpstreamBusyError, hide
 from ..wire.call import Call, Caller, Principal
 from ..wire.errors import InvalidParams, McpError, MissingCapability
 from ..wire.messages import decode_params, encode
@@ -117,8 +117,13 @@ class AccountUpstream(Upstream):
     async def _send(self, principal: Principal, forward: Forward) -> Outcome:
         inner = self._of(principal)
         inner.calls += 1
+        before = self.accounts.in_use(principal)
         try:
             return await inner.upstream.send(forward)
+        except McpError as error:
+            # Others read it too, where it is of a list: in /health, in the log and in the catalogue.
+            hide(error, {before, self.accounts.in_use(principal)})
+            raise
         finally:
             inner.calls -= 1
 
@@ -233,7 +238,12 @@ class AccountUpstream(Upstream):
     # Upstream
 
     async def info(self) -> UpstreamInfo:
-        return await self._of(self._lister()).upstream.info()
+        lister = self._lister()
+        try:
+            return await self._of(lister).upstream.info()
+        except McpError as error:
+            hide(error, {self.accounts.in_use(lister)})
+            raise
 
     async def reset(self) -> None:
         for inner in list(self._inner.values()):

@@ -156,6 +156,10 @@ class OAuthAccounts:
             self._sessions.move_to_end(address)
         return found
 
+    def in_use(self, principal: Principal) -> str:
+        session = self._sessions.get(self.address(principal))
+        return "" if session is None else session.in_use
+
     def _make_room(self) -> None:
         """Forget who came longest ago, and tokens of callers whose own have ended."""
         while self._sessions:

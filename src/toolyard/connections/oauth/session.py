@@ -85,6 +85,11 @@ class OAuthSession:
         self._step_ups: dict[tuple[str, ...], list[float]] = {}
         """For each set of scopes that the server asked for: the grants, by time, that did not have them."""
 
+    @property
+    def in_use(self) -> str:
+        """The token that is sent now; empty if there is none."""
+        return "" if self._held is None else self._held.record.access_token
+
     # Before a request
 
     def ready(self, method: str, url: "URL") -> Mapping[str, str] | None:
