@@ -399,16 +399,19 @@ async def test_a_server_that_repeats_the_key_in_an_error_shows_it_to_nobody(
 ):
     caplog.set_level("DEBUG")
     key = "k3y/that-is-repeated"
-    async with serving(Echo()) as http:
-        async with replica(config_of(http.url, tmp_path)) as (gateway, url), Client(url) as operator:
-            await connect(operator, key)
+    async with (
+        serving(Echo()) as http,
+        replica(config_of(http.url, tmp_path)) as (gateway, url),
+        Client(url) as operator,
+    ):
+        await connect(operator, key)
 
-            async def has_said_it() -> bool:
-                return "not with !" not in (said := json.dumps(gateway.health())) and "not with" in said
+        async def has_said_it() -> bool:
+            return "not with !" not in (said := json.dumps(gateway.health())) and "not with" in said
 
-            await until(has_said_it)
-            told = await operator.call_tool("call_tool", {"tool": TOOL, "arguments": {}})
-            shown = [json.dumps(gateway.health()), told.text, caplog.text]
+        await until(has_said_it)
+        told = await operator.call_tool("call_tool", {"tool": TOOL, "arguments": {}})
+        shown = [json.dumps(gateway.health()), told.text, caplog.text]
     assert [key in text for text in shown] == [False] * 3, shown
     assert key.encode() not in written_below(tmp_path)
 
@@ -506,6 +509,17 @@ server.run_stdio()
 """
 
 
+def is_running(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def until_gone(pid: int) -> None:
+    async def is_gone() -> bool:
+        return not is_running(pid)
+
+    await until(is_gone)
+
+
 async def test_a_program_runs_once_for_each_caller_with_its_key(tmp_path: Path):
     script = tmp_path / "shop_program.py"
     script.write_text(PROGRAM)
@@ -526,6 +540,7 @@ async def test_a_program_runs_once_for_each_caller_with_its_key(tmp_path: Path):
         assert process != other
         assert (await call(ana))[1].split() == ["key-of-ana", other], "one process for one caller"
         await connection(ana, "disconnect")
+        await until_gone(int(other))  # without another call
         assert (await call(ana))[0]
         await connect(ana, "key-of-ana-2")
         again = (await call(ana))[1].split()

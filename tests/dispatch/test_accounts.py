@@ -1,5 +1,7 @@
 """Upstreams of servers with accounts: how long they live, and what is left of them when they end."""
 
+import asyncio
+
 import pytest
 from msgspec import Raw
 
@@ -10,6 +12,7 @@ from toolyard.dispatch.accounts import AccountUpstream
 from toolyard.upstream.base import Forward, Outcome, Upstream
 from toolyard.upstream.connection import GATEWAY_CALLER, UpstreamInfo
 from toolyard.upstream.errors import NotReachedError
+from toolyard.vault.base import SecretAddress, SecretKind, SecretStore, StoredSecret
 from toolyard.vault.factory import open_vault
 from toolyard.wire.call import NO_CHANNEL, Call, Principal
 from toolyard.wire.seal import Sealer
@@ -84,3 +87,46 @@ async def test_a_call_that_comes_after_the_end_opens_nothing():
     with pytest.raises(NotReachedError, match="unmounted"):
         await upstream.send(forward())
     assert not places
+
+
+class SlowVault:
+    """A vault whose answers can be held back on their way."""
+
+    def __init__(self, inner: SecretStore) -> None:
+        self._inner = inner
+        self.is_quick = asyncio.Event()
+        self.is_quick.set()
+        self.has_read = asyncio.Event()
+
+    async def read(self, address: SecretAddress, max_age: float = 0.0) -> StoredSecret | None:
+        found = await self._inner.read(address, max_age)
+        self.has_read.set()
+        await self.is_quick.wait()
+        return found
+
+    async def replace(self, address: SecretAddress, value: bytes, seen: str | None) -> str | None:
+        return await self._inner.replace(address, value, seen)
+
+    async def delete(self, address: SecretAddress, seen: str | None = None) -> bool:
+        return await self._inner.delete(address, seen)
+
+    async def list(
+        self, tenant: str, principal: str | None = None, kind: SecretKind | None = None
+    ) -> list[SecretAddress]:
+        return await self._inner.list(tenant, principal, kind)
+
+
+async def test_a_key_that_was_read_before_its_owner_disconnected_is_not_used_after():
+    vault = open_vault(Config(), None)
+    slow = SlowVault(vault)
+    keys = KeyAccounts("shop", "there", "there", KeyAuth(), slow, vault.store, lambda: "", accepted)
+    owner = Principal(subject="ana")
+    assert await keys.enter(keys.address(owner), "key-of-ana") is None
+    slow.is_quick.clear()
+    slow.has_read.clear()
+    asked = asyncio.create_task(keys.authorizer(owner).current())
+    await slow.has_read.wait()
+    assert await keys.disconnect(owner)
+    slow.is_quick.set()
+    assert await asked is None
+    assert keys.in_use(owner) == ""

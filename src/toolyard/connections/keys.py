@@ -80,6 +80,14 @@ class KeySession:
         self._held: HeldKey | None = None
         self._headers: Mapping[str, str] = {}
         self._fresh_until = float("-inf")
+        self._forgotten = 0
+        self.on_forget: Callable[[], None] | None = None
+        """Called when a key that was used must not be used any more."""
+
+    @property
+    def version(self) -> str:
+        """Of the key that is used now; empty if there is none."""
+        return "" if self._held is None else self._held.version
 
     @property
     def in_use(self) -> str:
@@ -97,10 +105,14 @@ class KeySession:
         return await self.current() or await self._wanted()
 
     async def _load(self) -> HeldKey | None:
-        held = await self._accounts.load(self._address)
-        if held is None or held.record.refused:
-            self.forget()
-            return None
+        while True:
+            before = self._forgotten
+            held = await self._accounts.load(self._address)
+            if held is None or held.record.refused:
+                self.forget()
+                return None
+            if before == self._forgotten:  # else it may have been read before it was deleted
+                break
         if self._held is None or self._held.version != held.version:
             settings = self._accounts.settings
             self._headers = {settings.sent_header: settings.header_value(held.record.key)}
@@ -140,9 +152,13 @@ class KeySession:
         await self._accounts.mark_refused(self._address, held)
 
     def forget(self) -> None:
+        was_used = self._held is not None
+        self._forgotten += 1
         self._held = None
         self._headers = {}
         self._fresh_until = float("-inf")
+        if was_used and self.on_forget is not None:
+            self.on_forget()
 
 
 class KeyAccounts:
