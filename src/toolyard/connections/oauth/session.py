@@ -76,6 +76,7 @@ class OAuthSession:
         self._fetcher = fetcher
         self._source = source
         self._held: HeldToken | None = None
+        self._forgotten = 0
         self._headers: Mapping[str, str] = {}
         self._fresh_until = float("-inf")
         self._dpop: DpopKey | None = None
@@ -101,7 +102,11 @@ class OAuthSession:
     async def headers(self, method: str, url: "URL") -> Mapping[str, str]:
         """Raises CredentialError. Without a token there are none: the server's refusal says what it wants."""
         try:
-            held = await self._current()
+            while True:
+                before = self._forgotten
+                held = await self._current()
+                if before == self._forgotten:  # else it may have been read before it was deleted
+                    break
         except OAuthError as error:
             raise self._failed(error) from error
         except VaultError as error:
@@ -304,6 +309,7 @@ class OAuthSession:
 
     def forget(self) -> None:
         """The token was deleted: do not use what is in memory any more."""
+        self._forgotten += 1
         self._held = None
         self._headers = {}
         self._dpop = None
