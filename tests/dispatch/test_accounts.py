@@ -1,17 +1,22 @@
 """Upstreams of servers with accounts: how long they live, and what is left of them when they end."""
 
 import asyncio
+import time
 
 import pytest
 from msgspec import Raw
+from yarl import URL
 
 from toolyard.config import Config
-from toolyard.config.server_auth import KeyAuth
+from toolyard.config.server_auth import KeyAuth, OAuthAuth
 from toolyard.connections.keys import KeyAccounts
+from toolyard.connections.oauth.accounts import OAuthAccounts
+from toolyard.connections.oauth.token_endpoint import ClientIdentity
+from toolyard.connections.oauth.tokens import TokenRecord, TokenStore
 from toolyard.dispatch.accounts import AccountUpstream
 from toolyard.upstream.base import Forward, Outcome, Upstream
 from toolyard.upstream.connection import GATEWAY_CALLER, UpstreamInfo
-from toolyard.upstream.errors import NotReachedError
+from toolyard.upstream.errors import CredentialError, NotReachedError
 from toolyard.vault.base import SecretAddress, SecretKind, SecretStore, StoredSecret
 from toolyard.vault.factory import open_vault
 from toolyard.wire.call import NO_CHANNEL, Call, Principal
@@ -130,3 +135,64 @@ async def test_a_key_that_was_read_before_its_owner_disconnected_is_not_used_aft
     slow.is_quick.set()
     assert await asked is None
     assert keys.in_use(owner) == ""
+
+
+URL_OF_SHOP = "https://shop.example/mcp"
+ANA = Principal(subject="ana")
+
+
+def a_token() -> TokenRecord:
+    return TokenRecord(
+        access_token="token-of-the-owner",
+        token_type="Bearer",
+        obtained=time.time(),
+        lifetime=3600.0,
+        issuer="https://issuer.example",
+        token_endpoint="https://issuer.example/token",
+        client=ClientIdentity(id="us", issuer="https://issuer.example"),
+        server_url=URL_OF_SHOP,
+    )
+
+
+async def test_a_token_that_was_read_before_its_owner_disconnected_is_not_used_after():
+    vault = open_vault(Config(), None)
+    slow = SlowVault(vault)
+    tokens = TokenStore(slow, vault.store)
+    accounts = OAuthAccounts("shop", URL_OF_SHOP, OAuthAuth(), tokens, vault.store, lambda: "")
+    await tokens.save(accounts.address(ANA), a_token())
+    slow.is_quick.clear()
+    slow.has_read.clear()
+    asked = asyncio.create_task(accounts.authorizer(ANA).headers("POST", URL(URL_OF_SHOP)))
+    await slow.has_read.wait()
+    await vault.delete(accounts.address(ANA))
+    accounts.authorizer(ANA).forget()
+    slow.is_quick.set()
+    assert await asked == {}
+    await accounts.close()
+
+
+@pytest.mark.parametrize(
+    "caller",
+    [
+        pytest.param(Principal(subject="ana", kind="key"), id="with credentials"),
+        pytest.param(Principal(tenant="key:f00"), id="told apart by a key for another server"),
+        pytest.param(Principal(subject="ana"), id="named by an application"),
+    ],
+)
+async def test_a_caller_cannot_take_from_all_what_all_share(caller: Principal):
+    vault = open_vault(Config(), None)
+    tokens = TokenStore(vault, vault.store)
+    machine = OAuthAuth(mode="client_credentials", client_id="us", client_secret="secret-of-ours")
+    oauth = OAuthAccounts("shop", URL_OF_SHOP, machine, tokens, vault.store, lambda: "")
+    await tokens.save(oauth.address(caller), a_token())
+    shared = KeyAuth(per="all")
+    keys = KeyAccounts("shop", "there", "there", shared, vault, vault.store, lambda: "http://here", accepted)
+    await keys.enter(keys.address(caller), "key-of-the-house")
+    for attempt in (oauth.disconnect, keys.disconnect, keys.link):
+        with pytest.raises(CredentialError, match="all callers"):
+            await attempt(caller)
+    assert await tokens.load(oauth.address(caller)) is not None
+    assert (await keys.state(caller)).connected
+    assert await oauth.disconnect(Principal())
+    assert await keys.disconnect(Principal())
+    await oauth.close()

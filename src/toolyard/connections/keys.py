@@ -34,6 +34,7 @@ from .flows import (
     cookie_name,
     digest_of,
     is_from,
+    runs_gateway,
     shown_name,
     wait_connected,
 )
@@ -284,7 +285,7 @@ class KeyAccounts:
             session.forget()
 
     def _check_may_change(self, principal: Principal) -> None:
-        if not self.is_personal and principal.kind != "local":
+        if not self.is_personal and not runs_gateway(principal):
             raise CredentialError(self.server, f"one API key serves all callers; {self._who_enters()}")
 
     def _who_enters(self) -> str:
