@@ -498,6 +498,7 @@ from toolyard.kit import Server
 
 if "SHOP_KEY" not in os.environ:
     sys.exit("SHOP_KEY is not set")
+print("started with", os.environ["SHOP_KEY"], file=sys.stderr)
 server = Server("shop", key=b"0123456789abcdef")
 
 @server.tool
@@ -520,7 +521,10 @@ async def until_gone(pid: int) -> None:
     await until(is_gone)
 
 
-async def test_a_program_runs_once_for_each_caller_with_its_key(tmp_path: Path):
+async def test_a_program_runs_once_for_each_caller_with_its_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("DEBUG")
     script = tmp_path / "shop_program.py"
     script.write_text(PROGRAM)
     where = Stdio(command=sys.executable, args=(str(script),))
@@ -547,6 +551,8 @@ async def test_a_program_runs_once_for_each_caller_with_its_key(tmp_path: Path):
         assert again[0] == "key-of-ana-2"
         assert again[1] != other
         assert (await keys_of(gateway).state(ME)).connected
+    assert "started with ***" in caplog.text
+    assert "key-of-" not in caplog.text
 
 
 # At a terminal

@@ -303,7 +303,8 @@ class _Builder:
 
         def make(key: str | None) -> StdioConnector:
             own = where if key is None else replace(where, env={**where.env, variable: key})
-            return StdioConnector(config.name, own, config.start_timeout, config.max_result, self._known_era)
+            limits = config.start_timeout, config.max_result
+            return StdioConnector(config.name, own, *limits, self._known_era, key or "")
 
         connector = KeyedConnector(config.name, session, make)
         pool = ConnectionPool(
