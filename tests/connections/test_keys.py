@@ -456,6 +456,51 @@ async def test_a_server_in_this_process_gets_the_key_of_its_caller(tmp_path: Pat
         assert await call(ana) == (False, "key-of-ana")
 
 
+CHECKING = """
+from toolyard.edge.request import Refused
+from toolyard.kit import CallerKeys, Context, Server
+
+known = {}
+
+async def admit(key):
+    if known.setdefault(key.fingerprint, key.reveal()) != "key-of-ana":
+        raise Refused(401, "unknown")
+
+keys = CallerKeys(("x-shop-key",), required=False, admit=admit)
+server = Server("shop", key=b"0123456789abcdef", caller_keys=keys)
+is_open = True
+
+async def close():
+    global is_open
+    is_open = False
+
+server.on_close(close)
+
+@server.tool
+async def whoami(ctx: Context) -> str:
+    "Who calls?"
+    return f"{ctx.secret('x-shop-key').reveal()} {is_open}"
+"""
+
+
+async def test_a_key_is_tried_at_the_server_that_is_mounted_and_leaves_it_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "shop_that_checks.py").write_text(CHECKING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = config_of(InProcess(module="shop_that_checks:server"), tmp_path / "state")
+    async with (
+        replica(config) as (_, url),
+        Client(url, headers={"X-Who": "ana"}) as ana,
+        Client(url, headers={"X-Who": "ben"}) as ben,
+    ):
+        await connect(ana, "key-of-ana")
+        assert await call(ana) == (False, "key-of-ana True")
+        _, page = await enter((await connection(ben, "link"))["link"], "no-such-key")
+        assert "did not accept this key" in page
+        assert await call(ana) == (False, "key-of-ana True")
+
+
 class HelpDesk:
     """The API behind a bundled server."""
 
