@@ -463,6 +463,8 @@ from toolyard.kit import CallerKeys, Context, Server
 known = {}
 
 async def admit(key):
+    if key.reveal() == "key-for-later":
+        raise Refused(503, "busy")
     if known.setdefault(key.fingerprint, key.reveal()) != "key-of-ana":
         raise Refused(401, "unknown")
 
@@ -496,8 +498,16 @@ async def test_a_key_is_tried_at_the_server_that_is_mounted_and_leaves_it_open(
     ):
         await connect(ana, "key-of-ana")
         assert await call(ana) == (False, "key-of-ana True")
-        _, page = await enter((await connection(ben, "link"))["link"], "no-such-key")
-        assert "did not accept this key" in page
+        link = (await connection(ben, "link"))["link"]
+        async with a_browser() as browser:
+            for key, problem in (
+                ("no-such-key", "did not accept this key"),
+                ("key-for-later", "did not answer"),
+            ):
+                async with browser.get(link) as page:
+                    form = fields_in(await page.text())
+                async with browser.post(link, data={**form, "key": key}, headers=HERE) as page:
+                    assert problem in await page.text()
         assert await call(ana) == (False, "key-of-ana True")
 
 
