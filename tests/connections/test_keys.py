@@ -15,6 +15,7 @@ import pytest_asyncio
 from tests.connections.program import Machine
 from tests.connections.yard import KEY, a_browser, link_in
 from tests.serving import serving
+from tests.waiting import until
 from toolyard import Client
 from toolyard.app.gateway import Gateway
 from toolyard.app.http import asgi
@@ -362,6 +363,59 @@ async def test_a_huge_form_and_an_odd_one_are_not_read(upstream: RunningShop, tm
                     assert id not in await page.text()
 
 
+# A server that tells what it was sent
+
+
+class Echo:
+    """Lets everybody in, and answers all else with an error that has the key that came with it."""
+
+    path = "/mcp"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        message = json.loads((await receive()).get("body", b"") or b"{}")
+        given = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
+        error: Any = {"code": -32001, "message": f"not with {given}!", "data": {given: [f"?k={given}"]}}
+        answer: Any = {"error": error}
+        if message.get("method") == "server/discover":
+            answer = {"error": {"code": -32601, "message": "no such method"}}
+        elif message.get("method") == "initialize":
+            about = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "echo", "version": "1"}}
+            answer = {"result": {**about, "capabilities": {"tools": {}}}}
+        body = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), **answer}).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        await send(
+            {"type": "http.response.start", "status": 200 if "id" in message else 202, "headers": headers}
+        )
+        await send({"type": "http.response.body", "body": body})
+
+    async def close(self) -> None:
+        return None
+
+
+async def test_a_server_that_repeats_the_key_in_an_error_shows_it_to_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("DEBUG")
+    key = "k3y/that-is-repeated"
+    async with (
+        serving(Echo()) as http,
+        replica(config_of(http.url, tmp_path)) as (gateway, url),
+        Client(url) as operator,
+    ):
+        await connect(operator, key)
+
+        async def has_said_it() -> bool:
+            return "not with !" not in (said := json.dumps(gateway.health())) and "not with" in said
+
+        await until(has_said_it)
+        told = await operator.call_tool("call_tool", {"tool": TOOL, "arguments": {}})
+        shown = [json.dumps(gateway.health()), told.text, caplog.text]
+    assert [key in text for text in shown] == [False] * 3, shown
+    assert key.encode() not in written_below(tmp_path)
+
+
 # Other kinds of servers
 
 
@@ -400,6 +454,61 @@ async def test_a_server_in_this_process_gets_the_key_of_its_caller(tmp_path: Pat
         failed, text = await call(ben)
         assert (failed, "does not accept your API key any more" in text) == (True, True), text
         assert await call(ana) == (False, "key-of-ana")
+
+
+CHECKING = """
+from toolyard.edge.request import Refused
+from toolyard.kit import CallerKeys, Context, Server
+
+known = {}
+
+async def admit(key):
+    if key.reveal() == "key-for-later":
+        raise Refused(503, "busy")
+    if known.setdefault(key.fingerprint, key.reveal()) != "key-of-ana":
+        raise Refused(401, "unknown")
+
+keys = CallerKeys(("x-shop-key",), required=False, admit=admit)
+server = Server("shop", key=b"0123456789abcdef", caller_keys=keys)
+is_open = True
+
+async def close():
+    global is_open
+    is_open = False
+
+server.on_close(close)
+
+@server.tool
+async def whoami(ctx: Context) -> str:
+    "Who calls?"
+    return f"{ctx.secret('x-shop-key').reveal()} {is_open}"
+"""
+
+
+async def test_a_key_is_tried_at_the_server_that_is_mounted_and_leaves_it_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "shop_that_checks.py").write_text(CHECKING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = config_of(InProcess(module="shop_that_checks:server"), tmp_path / "state")
+    async with (
+        replica(config) as (_, url),
+        Client(url, headers={"X-Who": "ana"}) as ana,
+        Client(url, headers={"X-Who": "ben"}) as ben,
+    ):
+        await connect(ana, "key-of-ana")
+        assert await call(ana) == (False, "key-of-ana True")
+        link = (await connection(ben, "link"))["link"]
+        async with a_browser() as browser:
+            for key, problem in (
+                ("no-such-key", "did not accept this key"),
+                ("key-for-later", "did not answer"),
+            ):
+                async with browser.get(link) as page:
+                    form = fields_in(await page.text())
+                async with browser.post(link, data={**form, "key": key}, headers=HERE) as page:
+                    assert problem in await page.text()
+        assert await call(ana) == (False, "key-of-ana True")
 
 
 class HelpDesk:
@@ -444,6 +553,7 @@ from toolyard.kit import Server
 
 if "SHOP_KEY" not in os.environ:
     sys.exit("SHOP_KEY is not set")
+print("started with", os.environ["SHOP_KEY"], file=sys.stderr)
 server = Server("shop", key=b"0123456789abcdef")
 
 @server.tool
@@ -455,7 +565,21 @@ server.run_stdio()
 """
 
 
-async def test_a_program_runs_once_for_each_caller_with_its_key(tmp_path: Path):
+def is_running(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def until_gone(pid: int) -> None:
+    async def is_gone() -> bool:
+        return not is_running(pid)
+
+    await until(is_gone)
+
+
+async def test_a_program_runs_once_for_each_caller_with_its_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("DEBUG")
     script = tmp_path / "shop_program.py"
     script.write_text(PROGRAM)
     where = Stdio(command=sys.executable, args=(str(script),))
@@ -475,12 +599,15 @@ async def test_a_program_runs_once_for_each_caller_with_its_key(tmp_path: Path):
         assert process != other
         assert (await call(ana))[1].split() == ["key-of-ana", other], "one process for one caller"
         await connection(ana, "disconnect")
+        await until_gone(int(other))  # without another call
         assert (await call(ana))[0]
         await connect(ana, "key-of-ana-2")
         again = (await call(ana))[1].split()
         assert again[0] == "key-of-ana-2"
         assert again[1] != other
         assert (await keys_of(gateway).state(ME)).connected
+    assert "started with ***" in caplog.text
+    assert "key-of-" not in caplog.text
 
 
 # At a terminal

@@ -27,6 +27,7 @@ from ..edge.request import (
 from ..state.store import State, StateError
 from ..upstream.accounts import Accounts
 from ..upstream.http.client import HttpClient
+from ..upstream.inprocess import InProcessUpstream
 from ..vault.base import SecretStore, VaultError
 from ..vault.vault import Vault
 from .key_trial import key_trial
@@ -60,8 +61,13 @@ class GatewayConnections:
         self.logins = LoginPages(vault.store, self._oauth)
         self.keys = KeyPages(vault.store, self._keyed)
 
-    def open(self, server: ServerConfig, on_connected: Callable[[], None]) -> Accounts:
-        """The accounts at a server whose configuration has `auth`."""
+    def open(
+        self,
+        server: ServerConfig,
+        on_connected: Callable[[], None],
+        mounted: InProcessUpstream | None = None,
+    ) -> Accounts:
+        """The accounts at a server whose configuration has `auth`; `mounted` if it is in this process."""
         assert server.auth is not None
         accounts: Accounts
         if isinstance(server.auth, KeyAuth):
@@ -73,6 +79,7 @@ class GatewayConnections:
                 self._http,
                 lambda: self.base_url,
                 on_connected,
+                mounted,
             )
         else:
             assert isinstance(server.where, Http), "the configuration was checked"
@@ -215,6 +222,7 @@ def key_accounts(
     http: HttpClient,
     base_url: Callable[[], str],
     on_connected: Callable[[], None] = lambda: None,
+    mounted: InProcessUpstream | None = None,
 ) -> KeyAccounts:
     """The keys of callers at a server of any kind; `http` is what they are tried with."""
     place, shown = "program", server.name
@@ -222,7 +230,7 @@ def key_accounts(
         place, shown = server.where.url, urlsplit(server.where.url).netloc.rpartition("@")[2]
     elif isinstance(server.where, InProcess):
         place = server.where.module
-    trial = key_trial(server, auth, http)
+    trial = key_trial(server, auth, http, mounted)
     return KeyAccounts(server.name, place, shown, auth, secrets, state, base_url, trial, on_connected)
 
 

@@ -1,6 +1,7 @@
 """Tries an API key at its server before it is kept."""
 
 from collections.abc import Mapping
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from ..config import Http, InProcess, ServerConfig
@@ -21,8 +22,13 @@ if TYPE_CHECKING:
 TRIAL_SECONDS = 15.0
 
 
-def key_trial(server: ServerConfig, auth: KeyAuth, http: HttpClient) -> KeyTrial:
-    """A program is not tried: it may have to be downloaded first, and seldom says what is wrong."""
+def key_trial(
+    server: ServerConfig, auth: KeyAuth, http: HttpClient, mounted: InProcessUpstream | None = None
+) -> KeyTrial:
+    """A program is not tried: it may have to be downloaded first, and seldom says what is wrong.
+
+    A server in this process that is `mounted` tries keys itself: a module has one server, and it stays open.
+    """
 
     async def over_http(key: str) -> bool:
         assert isinstance(server.where, Http)
@@ -42,13 +48,15 @@ def key_trial(server: ServerConfig, auth: KeyAuth, http: HttpClient) -> KeyTrial
 
     async def in_process(key: str) -> bool:
         assert isinstance(server.where, InProcess)
-        upstream = InProcessUpstream(server.name, server.where.module, plain(server.where.options))
-        secret = Secret(key, "")
+        upstream = mounted or InProcessUpstream(server.name, server.where.module, plain(server.where.options))
+        # The server may remember what it thinks of a fingerprint: what was tried before must not count.
+        secret = Secret(key, token_hex(16))
         try:
             return await upstream.admits(secret)
         finally:
             secret.forget()
-            await upstream.close()
+            if mounted is None:
+                await upstream.close()
 
     async def untried(key: str) -> bool:
         return True

@@ -84,7 +84,7 @@ class SharedParts(NamedTuple):
     call_tool: CallToolOf
     """How a server in this process calls the other tools of a caller."""
     tap: UpstreamTap | None = None
-    accounts: "Callable[[ServerConfig, Callable[[], None]], Accounts] | None" = None
+    accounts: "Callable[[ServerConfig, Callable[[], None], InProcessUpstream | None], Accounts] | None" = None
     """Makes the accounts of callers at a server that has `auth`."""
 
 
@@ -259,18 +259,18 @@ class _Builder:
         upstream = InProcessUpstream(
             self._config.name, where.module, plain(where.options), self._shared.call_tool
         )
-        accounts = self._accounts()
+        accounts = self._accounts(upstream)
         if accounts is None:
             return _Built(upstream, "inprocess")
         keyed = KeyedServer(upstream, _keys(accounts), _lister, self._shared.sealer)
         asking = AccountUpstream(accounts, lambda _: keyed, _lister, self._shared.sealer, is_one=True)
         return _Built(asking, "inprocess", accounts=accounts)
 
-    def _accounts(self) -> Accounts | None:
+    def _accounts(self, mounted: InProcessUpstream | None = None) -> Accounts | None:
         """Of a server that has `auth`."""
         if self._config.auth is None or self._shared.accounts is None:
             return None
-        return self._shared.accounts(self._config, self._on_connected)
+        return self._shared.accounts(self._config, self._on_connected, mounted)
 
     def _stdio(self, where: Stdio) -> _Built:
         config = self._config
@@ -305,7 +305,8 @@ class _Builder:
 
         def make(key: str | None) -> StdioConnector:
             own = where if key is None else replace(where, env={**where.env, variable: key})
-            return StdioConnector(config.name, own, config.start_timeout, config.max_result, self._known_era)
+            limits = config.start_timeout, config.max_result
+            return StdioConnector(config.name, own, *limits, self._known_era, key or "")
 
         connector = KeyedConnector(config.name, session, make)
         pool = ConnectionPool(

@@ -101,6 +101,11 @@ def shown_name(principal: Principal) -> str:
     return principal.user or principal.agent
 
 
+def runs_gateway(principal: Principal) -> bool:
+    """Whether it is the local user. Callers who are told apart by their keys came without credentials too."""
+    return principal.kind == "local" and principal.owner == Principal().owner
+
+
 async def wait_connected(accounts: Accounts, principal: Principal, seconds: float) -> bool:
     """Waits until an account is connected; returns whether it is."""
     until = time.monotonic() + seconds

@@ -34,6 +34,7 @@ from .flows import (
     cookie_name,
     digest_of,
     is_from,
+    runs_gateway,
     shown_name,
     wait_connected,
 )
@@ -80,6 +81,19 @@ class KeySession:
         self._held: HeldKey | None = None
         self._headers: Mapping[str, str] = {}
         self._fresh_until = float("-inf")
+        self._forgotten = 0
+        self.on_forget: Callable[[], None] | None = None
+        """Called when a key that was used must not be used any more."""
+
+    @property
+    def version(self) -> str:
+        """Of the key that is used now; empty if there is none."""
+        return "" if self._held is None else self._held.version
+
+    @property
+    def in_use(self) -> str:
+        """The key that is sent now; empty if there is none."""
+        return "" if self._held is None else self._held.record.key
 
     async def current(self) -> HeldKey | None:
         """The key as of half a minute ago at most, if it can be used. Raises CredentialError."""
@@ -92,10 +106,14 @@ class KeySession:
         return await self.current() or await self._wanted()
 
     async def _load(self) -> HeldKey | None:
-        held = await self._accounts.load(self._address)
-        if held is None or held.record.refused:
-            self.forget()
-            return None
+        while True:
+            before = self._forgotten
+            held = await self._accounts.load(self._address)
+            if held is None or held.record.refused:
+                self.forget()
+                return None
+            if before == self._forgotten:  # else it may have been read before it was deleted
+                break
         if self._held is None or self._held.version != held.version:
             settings = self._accounts.settings
             self._headers = {settings.sent_header: settings.header_value(held.record.key)}
@@ -142,9 +160,13 @@ class KeySession:
         await self._accounts.mark_refused(self._address, held)
 
     def forget(self) -> None:
+        was_used = self._held is not None
+        self._forgotten += 1
         self._held = None
         self._headers = {}
         self._fresh_until = float("-inf")
+        if was_used and self.on_forget is not None:
+            self.on_forget()
 
 
 class KeyAccounts:
@@ -206,6 +228,10 @@ class KeyAccounts:
             self._sessions.move_to_end(address)
         return found
 
+    def in_use(self, principal: Principal) -> str:
+        session = self._sessions.get(self.address(principal))
+        return "" if session is None else session.in_use
+
     # Connections
 
     async def state(self, principal: Principal) -> AccountState:
@@ -266,7 +292,7 @@ class KeyAccounts:
             session.forget()
 
     def _check_may_change(self, principal: Principal) -> None:
-        if not self.is_personal and principal.kind != "local":
+        if not self.is_personal and not runs_gateway(principal):
             raise CredentialError(self.server, f"one API key serves all callers; {self._who_enters()}")
 
     def _who_enters(self) -> str:

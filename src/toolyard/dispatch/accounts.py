@@ -20,7 +20,7 @@ from ..kit.schema.validation import MismatchError
 from ..upstream.accounts import AccountAuth, Accounts, ConsentLink
 from ..upstream.base import Forward, Outcome, Upstream
 from ..upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
-from ..upstream.errors import ConsentRequiredError, UpstreamBusyError
+from ..upstream.errors import ConsentRequiredError, NotReachedError, UpstreamBusyError, hide
 from ..wire.call import Call, Caller, Principal
 from ..wire.errors import InvalidParams, McpError, MissingCapability
 from ..wire.messages import decode_params, encode
@@ -61,8 +61,9 @@ class _Inner(Struct, eq=False):
 class AccountUpstream(Upstream):
     """`open` makes the inner upstream of a principal; lists are read as `lister`.
 
-    There are `most` of them at a time; those that nobody has used for long are closed first. With `is_one`
-    a single one serves all principals, because it tells them apart itself.
+    There are `most` of them at a time; those that nobody has used for `idle` seconds are closed. With
+    `is_one` a single one serves all principals, because it tells them apart itself. It stays: `open` has no
+    other.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class AccountUpstream(Upstream):
         clock: Callable[[], float] = time.time,
         *,
         most: int = MAX_PRINCIPALS,
+        idle: float = IDLE_SECONDS,
         is_one: bool = False,
     ) -> None:
         self.accounts = accounts
@@ -83,6 +85,8 @@ class AccountUpstream(Upstream):
         self._sealer = sealer
         self._clock = clock
         self._most = most
+        self._idle = idle
+        self._is_closed = False
         self._is_one = is_one
         self._inner: OrderedDict[tuple[str, ...], _Inner] = OrderedDict()
         self._last: tuple[Principal, _Inner] | None = None
@@ -109,6 +113,8 @@ class AccountUpstream(Upstream):
     def _of(self, principal: Principal) -> _Inner:
         found = self._find(principal)
         if found is None:
+            if self._is_closed:  # as for a call that waited for its user meanwhile
+                raise NotReachedError(self._server, "it is being unmounted")
             while len(self._inner) >= self._most:
                 self._drop(self._unused())
             auth = None if self._is_one else self.accounts.authorizer(principal)
@@ -126,8 +132,13 @@ class AccountUpstream(Upstream):
     async def _send(self, principal: Principal, forward: Forward) -> Outcome:
         inner = self._of(principal)
         inner.calls += 1
+        before = self.accounts.in_use(principal)
         try:
             return await inner.upstream.send(forward)
+        except McpError as error:
+            # Others read it too, where it is of a list: in /health, in the log and in the catalogue.
+            hide(error, {before, self.accounts.in_use(principal)})
+            raise
         finally:
             inner.calls -= 1
 
@@ -254,7 +265,12 @@ class AccountUpstream(Upstream):
     # Upstream
 
     async def info(self) -> UpstreamInfo:
-        return await self._of(self._lister()).upstream.info()
+        lister = self._lister()
+        try:
+            return await self._of(lister).upstream.info()
+        except McpError as error:
+            hide(error, {self.accounts.in_use(lister)})
+            raise
 
     async def reset(self) -> None:
         for inner in list(self._inner.values()):
@@ -267,12 +283,13 @@ class AccountUpstream(Upstream):
     def close_idle(self) -> None:
         now = time.monotonic()
         for key, inner in list(self._inner.items()):
-            if now - inner.used > IDLE_SECONDS and not inner.calls:
+            if now - inner.used > self._idle and not inner.calls and not self._is_one:
                 self._drop(key)
             else:
                 inner.upstream.close_idle()
 
     async def close(self) -> None:
+        self._is_closed = True
         for key in list(self._inner):
             self._drop(key)
         if self._closing:

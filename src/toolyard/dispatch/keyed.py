@@ -5,6 +5,7 @@ the caller brought, and a program as an environment variable: of a process of it
 key is never in another's process.
 """
 
+import asyncio
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from ..upstream.connection import (
     UpstreamConnection,
     UpstreamInfo,
 )
-from ..upstream.errors import ConsentRequiredError, NotReachedError
+from ..upstream.errors import NotReachedError
 from ..upstream.inprocess import InProcessUpstream
 from ..wire.call import AUTHORIZATION, Call, Caller, Principal, Secret
 from ..wire.errors import McpError
@@ -77,20 +78,31 @@ class KeyedProgram(KeyedUpstream):
     def __init__(self, inner: Upstream, session: KeySession, connector: "KeyedConnector") -> None:
         super().__init__(inner, session)
         self._connector = connector
+        self._ending: set[asyncio.Task[None]] = set()
+        session.on_forget = self._end_process
 
     async def send(self, forward: Forward) -> Outcome:
-        started_with = self._connector.version
-        try:
-            held = await (
-                self._session.current() if forward.call.caller is GATEWAY_CALLER else self._session.require()
-            )
-        except ConsentRequiredError:
-            if started_with:
-                await self._inner.reset()
-            raise
-        if started_with is not None and started_with != (held.version if held is not None else ""):
+        if forward.call.caller is GATEWAY_CALLER:
+            await self._session.current()
+        else:
+            await self._session.require()
+        # Asked for after the wait: another call may have started a process with the new key meanwhile.
+        if self._connector.version not in (None, self._session.version):
             await self._inner.reset()
         return await self._inner.send(forward)
+
+    async def close(self) -> None:
+        if self._session.on_forget == self._end_process:
+            self._session.on_forget = None
+        await self._inner.close()
+        if self._ending:
+            await asyncio.wait(list(self._ending))
+
+    def _end_process(self) -> None:
+        """Its key was deleted, replaced or refused: no process keeps it until the next call."""
+        task = asyncio.create_task(self._inner.reset())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
 
 class KeyedConnector:
@@ -111,13 +123,17 @@ class KeyedConnector:
     async def open(self, profile: ClientProfile) -> UpstreamConnection:
         held = await self._session.current()
         self._latest = connector = self._make(None if held is None else held.record.key)
-        self.version = "" if held is None else held.version
+        self.version = version = "" if held is None else held.version
         try:
-            return await connector.open(profile)
+            connection = await connector.open(profile)
         except NotReachedError:
             if held is None:  # most programs that want a key do not start without
                 await self._session.require()
             raise
+        if version != self._session.version:
+            await connection.close()
+            raise NotReachedError(self._server, "its key was changed while it started")
+        return connection
 
 
 class KeyedServer(Upstream):

@@ -57,6 +57,10 @@ class Accounts(Protocol):
 
     def authorizer(self, principal: Principal) -> AccountAuth: ...
 
+    def in_use(self, principal: Principal) -> str:
+        """The key or token that is sent in its name now; empty if none is. Errors must not repeat it."""
+        ...
+
     def acting(self, call: Call) -> AbstractContextManager[None]:
         """While it lasts, what the call brought may be used to get a credential.
 

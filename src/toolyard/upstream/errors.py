@@ -20,7 +20,12 @@ Also owns the patterns for texts in which upstreams say that a session has expir
 """
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Raw
 
 from ..telemetry.redaction import redact
 from ..wire.errors import INTERNAL_ERROR, McpError
@@ -124,6 +129,38 @@ class HttpRpcError(McpError):
     def __init__(self, code: int, message: str, data: Any, status: int) -> None:
         super().__init__(code, message, data)
         self.status = status
+
+
+HIDDEN = "***"
+MIN_HIDDEN = 6
+"""A shorter text cannot be told from other words."""
+
+
+def hide(error: McpError, secrets: Iterable[str]) -> None:
+    """Take out of an error what the upstream was sent as a credential, and repeats."""
+    forms = {form for one in secrets if len(one) >= MIN_HIDDEN for form in (one, quote(one, safe=""))}
+    if not forms:
+        return
+    error.message = _without(error.message, forms)
+    error.args = (error.message,)
+    error.data = _without(error.data, forms)
+    if isinstance(error, UpstreamError):
+        error.reason, error.said = _without(error.reason, forms), _without(error.said, forms)
+
+
+def _without(value: Any, forms: set[str]) -> Any:
+    if isinstance(value, str):
+        for form in forms:
+            value = value.replace(form, HIDDEN)
+        return value
+    if isinstance(value, Raw):
+        return _without(msgspec.json.decode(value), forms)
+    if isinstance(value, list):
+        return [_without(item, forms) for item in cast(list[Any], value)]
+    if isinstance(value, dict):
+        members = cast(dict[str, Any], value)
+        return {_without(name, forms): _without(item, forms) for name, item in members.items()}
+    return value
 
 
 MAX_EXPIRY_TEXT = 2000

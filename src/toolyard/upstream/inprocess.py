@@ -217,13 +217,18 @@ class InProcessUpstream(Upstream):
         return () if keys is None else keys.headers
 
     async def admits(self, key: Secret) -> bool:
-        """Whether the server lets in a caller with this key; True if it cannot tell beforehand."""
+        """Whether the server lets in a caller with this key; True if it cannot tell beforehand.
+
+        Raises NotReachedError if it refuses for another reason than the key.
+        """
         keys = (self._server or await self._loaded()).caller_keys
         if keys is None or keys.admit is None:
             return True
         try:
             await keys.admit(key)
-        except Refused:
+        except Refused as refused:
+            if refused.status not in (401, 403):
+                raise NotReachedError(self._name, refused.message) from None
             return False
         return True
 

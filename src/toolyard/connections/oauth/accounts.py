@@ -39,6 +39,7 @@ from ..flows import (
     FlowPointers,
     digest_of,
     is_from,
+    runs_gateway,
     shown_name,
     wait_connected,
 )
@@ -155,6 +156,10 @@ class OAuthAccounts:
         else:
             self._sessions.move_to_end(address)
         return found
+
+    def in_use(self, principal: Principal) -> str:
+        session = self._sessions.get(self.address(principal))
+        return "" if session is None else session.in_use
 
     def _make_room(self) -> None:
         """Forget who came longest ago, and tokens of callers whose own have ended."""
@@ -288,6 +293,8 @@ class OAuthAccounts:
         return await wait_connected(self, principal, seconds)
 
     async def disconnect(self, principal: Principal) -> bool:
+        if not self.is_personal and not runs_gateway(principal):
+            raise CredentialError(self.server, "one token serves all callers; nobody has to connect it")
         try:
             # A login that is under way ends too: its owner does not want it any more.
             await self._tokens.secrets.delete(self._pending_address(principal))

@@ -81,6 +81,7 @@ class OAuthSession:
         self._fetcher = fetcher
         self._source = source
         self._held: HeldToken | None = None
+        self._forgotten = 0
         self._headers: Mapping[str, str] = {}
         self._fresh_until = float("-inf")
         self._dpop: DpopKey | None = None
@@ -89,6 +90,11 @@ class OAuthSession:
         """The last one of the server."""
         self._step_ups: dict[tuple[str, ...], list[float]] = {}
         """For each set of scopes that the server asked for: the grants, by time, that did not have them."""
+
+    @property
+    def in_use(self) -> str:
+        """The token that is sent now; empty if there is none."""
+        return "" if self._held is None else self._held.record.access_token
 
     # Before a request
 
@@ -113,7 +119,11 @@ class OAuthSession:
 
     async def _has_token(self) -> bool:
         try:
-            held = await self._current()
+            while True:
+                before = self._forgotten
+                held = await self._current()
+                if before == self._forgotten:  # else it may have been read before it was deleted
+                    break
         except OAuthError as error:
             raise self._failed(error) from error
         except VaultError as error:
@@ -324,6 +334,7 @@ class OAuthSession:
 
     def forget(self) -> None:
         """The token was deleted: do not use what is in memory any more."""
+        self._forgotten += 1
         self._held = None
         self._headers = {}
         self._dpop = None

@@ -76,13 +76,21 @@ class StdioConnector:
     """Allows minutes for a start without `start_timeout`: a program may have to be downloaded."""
 
     def __init__(
-        self, server: str, where: Stdio, start_timeout: float | None, max_result: int, era: Era | None = None
+        self,
+        server: str,
+        where: Stdio,
+        start_timeout: float | None,
+        max_result: int,
+        era: Era | None = None,
+        secret: str = "",
     ) -> None:
+        """`secret` is in the program's environment for one caller, and must not be in the log of all."""
         self._server = server
         self._where = where
         self._start_timeout = start_timeout
         self._max_result = max_result
         self._era = era
+        self._secret = secret
         self._opening: list[StdioConnection] = []
         self._installs: list[Install] = []
         self._last_exit = ""
@@ -180,6 +188,7 @@ class StdioConnector:
             on_line=connection.receive_line,
             on_end=connection.end,
             limit=self._max_result,
+            secret=self._secret,
         )
         connection.attach(process)
         if install is not None:

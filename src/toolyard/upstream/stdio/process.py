@@ -176,6 +176,7 @@ class Process:
         on_end: Callable[[str], None],
         limit: int,
         max_memory: int,
+        secret: str = "",
     ) -> None:
         self.name = name
         self.pid = 0
@@ -185,7 +186,7 @@ class Process:
         self._max_memory = max_memory
         self._splitter = LineSplitter(BOUND, limit)
         self._lines = LineQueue(self._deliver, self._pause_output, self._resume_output)
-        self._stderr = ErrorStream(name)
+        self._stderr = ErrorStream(name, secret)
         self._resuming: asyncio.TimerHandle | None = None
         self._started: int | None = None
         self._ready = asyncio.Event()
@@ -204,10 +205,14 @@ class Process:
         on_line: Callable[[OutputLine], None],
         on_end: Callable[[str], None],
         limit: int,
+        secret: str = "",
     ) -> "Process":
-        """Start it, or raise StartError. `on_end` is called once, with the reason, after it was reaped."""
+        """Start it, or raise StartError. `on_end` is called once, with the reason, after it was reaped.
+
+        `secret` is taken out of what it writes to its standard error.
+        """
         launch = prepare(where)
-        process = cls(name, on_line, on_end, limit, where.max_memory)
+        process = cls(name, on_line, on_end, limit, where.max_memory, secret)
         try:
             handle = await _spawned(launch)
         except (OSError, ValueError) as error:

@@ -5,6 +5,8 @@ import re
 import time
 from collections import deque
 
+from ..errors import HIDDEN, MIN_HIDDEN
+
 MAX_LINE = 2000
 KEPT = 60
 LINES_PER_SECOND = 100
@@ -64,8 +66,10 @@ _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " 
 class ErrorStream:
     """Limits the lines logged and the bytes read in each second, so that a flood stays cheap."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, secret: str = "") -> None:
+        """`secret` was given to the program by its caller, and is in no line that it writes."""
         self._logger = logging.getLogger(f"toolyard.upstream.{name}")
+        self._secret = secret if len(secret) >= MIN_HIDDEN else ""
         self._kept: deque[bytes] = deque(maxlen=KEPT)
         self._rest = b""
         self._second = 0
@@ -74,14 +78,14 @@ class ErrorStream:
     @property
     def lines(self) -> list[str]:
         """The last lines as text."""
-        return [text for line in self._kept if (text := readable(line))]
+        return [text for line in self._kept if (text := self._readable(line))]
 
     @property
     def latest(self) -> str:
         """The last line, which may be unfinished, such as a progress bar."""
         for line in (self._rest, *reversed(self._kept)):
             for part in reversed(line.split(b"\r")):
-                if text := readable(part):
+                if text := self._readable(part):
                     return text
         return ""
 
@@ -113,10 +117,14 @@ class ErrorStream:
         self._kept.extend(line[: MAX_LINE + 1] for line in lines[-KEPT:] if line.strip())
         if self._logger.isEnabledFor(logging.INFO):
             for line in lines[:room]:
-                if text := readable(line):
+                if text := self._readable(line):
                     # npm writes one such line for each package that it fetches.
                     level = logging.DEBUG if text.startswith("npm http ") else logging.INFO
                     self._logger.log(level, "%s", text)
+
+    def _readable(self, line: bytes) -> str:
+        text = readable(line)
+        return text.replace(self._secret, HIDDEN) if self._secret else text
 
     def _summarise(self) -> None:
         if self._left_out:
