@@ -83,7 +83,7 @@ def test_a_user_without_a_password_gets_a_link_to_make_a_passkey(yard: Toolyard)
     assert added.out.startswith("http://localhost:8321/oauth/enrol?ticket=tye_")
     assert added.out.count("\n") == 1
     assert "Added the user 'anna'." in added.err
-    assert "within 120 min" in added.err
+    assert "within 2 h" in added.err
     assert "nothing yet" in yard("logins", "users", "list").out
     assert "No passkeys yet." in yard("logins", "passkeys", "list").out
     with yard.serving() as served:
@@ -121,3 +121,5 @@ def test_mistakes_with_passkeys_are_named(yard: Toolyard):
     yard("logins", "users", "add", "anna", stdin="long enough password\n")
     assert "the only way in" in yard("logins", "users", "password", "anna", "--remove").err
     assert "has no passkey 'x'" in yard("logins", "passkeys", "remove", "anna", "x").err
+    assert "within 2 days" in yard("logins", "users", "add", "bo", "--passkey", "--expires", "2d").err
+    assert "'bo' has no password" in yard("logins", "users", "password", "bo", "--remove").err

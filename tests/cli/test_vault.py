@@ -37,6 +37,27 @@ def test_a_secret_is_set_listed_used_rotated_saved_and_deleted(toolyard: Toolyar
     assert json.loads(toolyard("secret", "list", "--json").out) == [{"name": "shop"}]
 
 
+def test_a_key_that_is_gone_or_another_is_named_in_words(toolyard: Toolyard):
+    toolyard("secret", "set", "shop", stdin=f"{VALUE}\n")
+    file = Path(toolyard("vault", "status").out.partition("(file:")[2].partition(")")[0])
+    kept = file.rename(file.with_name("kept"))
+    gone = toolyard("vault", "status")
+    assert (gone.status, gone.out.startswith("master key  not usable")) == (1, True), gone.out
+    file.write_text(toolyard("vault", "init", "--print").out)
+    file.chmod(0o600)
+    another = toolyard("secret", "set", "shop", stdin="x")
+    assert "the key of the gateway itself was wrapped by the master key" in another.err
+    kept.replace(file)
+    assert toolyard("vault", "status").status == 0
+
+
+def test_the_command_to_enter_the_key_of_all_is_named_once(toolyard: Toolyard):
+    entry = '[servers.shop]\nurl = "http://127.0.0.1:9/mcp"\nauth = { mode = "api_key", per = "all" }\n'
+    (toolyard.folder / "toolyard.toml").write_text(entry)
+    listed = toolyard("list")
+    assert (listed.status, listed.err.count("toolyard login shop")) == (3, 1), listed.err
+
+
 def test_check_says_which_secret_is_missing_and_shows_none(toolyard: Toolyard):
     toolyard.write(
         "toolyard.toml",

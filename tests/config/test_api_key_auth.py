@@ -39,6 +39,7 @@ def test_a_table_says_how_the_key_is_carried(loaded: Load):
         (f'{URL}auth = {{ mode = "api_key", variable = "K" }}\n', "which is for programs"),
         (f'{URL}auth = {{ mode = "api_key", client_id = "x" }}\n', "unknown key 'client_id'"),
         (f'{URL}auth = {{ mode = "oauth", per = "all" }}\n', "unknown key 'per'"),
+        (f'{URL}auth = {{ per = "all" }}\n', "has 'per', which is for API keys add mode = \"api_key\""),
         (f'{URL}auth = {{ mode = "api_key", per = "team" }}\n', "invalid 'per'"),
         (f'{URL}auth = {{ mode = "api_key", help = "http://shop.example" }}\n', "not an https address"),
         (f'{URL}auth = {{ mode = "api_key", help = "javascript:alert(1)" }}\n', "invalid 'help'"),

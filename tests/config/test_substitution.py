@@ -90,6 +90,12 @@ def test_what_only_an_editor_can_fill_in_is_a_reason_not_an_error(loaded: Load, 
     assert config.broken[0].reason.startswith(said)
 
 
+@pytest.mark.parametrize("kind", ["secrt", "secrets", "fiel", "keyrings"])
+def test_a_misspelt_reference_is_told_from_what_an_editor_fills_in(loaded: Load, kind: str):
+    reason = loaded(f"{GIT}args = ['${{{kind}:github}}']").broken[0].reason
+    assert f"'args' uses ${{{kind}:...}}, which is no reference; did you mean" in reason
+
+
 @pytest.mark.parametrize("text", ["${", "${}", "${A-B}", "${A", "${1}", "${A:+x}"])
 def test_braces_that_hold_no_variable_are_a_mistake(refused: Refused, text: str):
     error = refused(f"{GIT}args = ['{text}']", A="x")

@@ -120,6 +120,11 @@ async def test_a_browser_that_does_not_come_back_and_a_port_that_is_taken(machin
     assert (status, "the browser did not come back within 0.01 s" in said) == (2, True), said
 
 
+async def test_a_code_is_waited_for_as_long_as_asked(machine: Machine):
+    status, said = await machine.run("login", "guarded", "--device", "--wait", "0.01")
+    assert (status, "the code was not entered within 0.01 s" in said) == (2, True), said
+
+
 @needs("chromium")
 async def test_a_login_with_a_code_on_another_device(machine: Machine):
     login = await machine.start("login", "guarded", "--device")

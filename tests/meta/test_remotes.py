@@ -130,7 +130,7 @@ async def test_connections_are_shown_linked_and_waited_for():
     async with remote() as (client, apps):
         status = await client.meta("manage_connections")
         assert status["structuredContent"] == {
-            "connections": [{"server": "mail", "status": "active", "message": "1 tools"}]
+            "connections": [{"server": "mail", "status": "active", "message": "1 tool"}]
         }
         link = await client.meta("manage_connections", {"action": "link", "names": ["gmail"]})
         (gmail,) = link["structuredContent"]["connections"]

@@ -111,8 +111,8 @@ _TEXTS: dict[str, dict[Language, str]] = {
     "consent": {"en": "Allow {client}?", "pt": "Permitir {client}?"},
     "unnamed": {"en": "an application without a name", "pt": "um aplicativo sem nome"},
     "consent_lead": {
-        "en": "It will act as {user} at this gateway until you revoke it.",
-        "pt": "Ele vai agir como {user} neste gateway até você revogar.",
+        "en": "It will act as {user} at this gateway until this login ends or is revoked.",
+        "pt": "Ele vai agir como {user} neste gateway até que este acesso termine ou seja revogado.",
     },
     "returns": {"en": "You will be sent to", "pt": "Você será levado para"},
     "to_machine": {"en": "a program on this computer", "pt": "um programa neste computador"},

@@ -366,6 +366,10 @@ class LocalUsers:
         """Leave a user passkeys only. Browsers have to sign in again."""
 
         def remove(user: LocalUser) -> LocalUser:
+            if not user.password:
+                raise LoginUserError(
+                    f"{user.name!r} has no password", "`toolyard logins users list` shows how users sign in"
+                )
             if not user.passkeys:
                 raise LoginUserError(
                     f"the password is the only way in for {user.name!r}",

@@ -96,6 +96,9 @@ def server_auth(value: Any) -> ServerAuth:
     members = table(value)
     if members.get("mode") == API_KEY:
         return _key_auth({key: item for key, item in members.items() if key != "mode"})
+    for key in members:
+        if key in _KEY_READERS and "mode" not in members:
+            raise ConfigValueError(f"has {key!r}, which is for API keys", f'add mode = "{API_KEY}"')
     auth = OAuthAuth(**_read(members, _READERS))
     _check(auth)
     return auth

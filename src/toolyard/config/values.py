@@ -12,12 +12,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 from urllib.parse import urlsplit
 
 from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest, nearest_or_all
 from .files import display_path
-from .references import SecretReference, SecretText, value_of
+from .references import ReferenceKind, SecretReference, SecretText, value_of
 
 Reader = Callable[[Any], Any]
 
@@ -441,6 +441,8 @@ def _not_a_variable(body: str, key: str) -> ConfigValueError:
     editors = _EDITORS.match(body)
     if editors is not None:
         kind = editors["kind"]
+        if guess := nearest(kind, get_args(ReferenceKind)):
+            return UnusableEntryError(f"{key!r} uses ${{{kind}:...}}, which is no reference", guess)
         return UnusableEntryError(
             f"{key!r} uses ${{{kind}:...}}, which only an editor can fill in",
             "use an environment variable instead: ${NAME}",

@@ -21,6 +21,15 @@ class SecretAddress(Struct, frozen=True):
     """Tells apart what would be at one address otherwise: an issuer, a profile, a secret's name."""
 
 
+GATEWAY_TENANT = ""
+"""The tenant of what belongs to the gateway itself, such as the secrets of its configuration."""
+
+
+def tenant_words(tenant: str) -> str:
+    """The tenant, for messages."""
+    return f"tenant {tenant[:80]!r}" if tenant != GATEWAY_TENANT else "the gateway itself"
+
+
 class StoredSecret(Struct, frozen=True):
     value: bytes
     version: str

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ..extras import install_command
-from .base import SecretAddress, SecretKind, VaultDamagedError, VaultError
+from .base import GATEWAY_TENANT, SecretAddress, SecretKind, VaultDamagedError, VaultError, tenant_words
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -173,7 +173,7 @@ def read_tenant(raw: bytes, tenant: str) -> TenantKeys:
     except UNREADABLE:
         pass
     raise VaultDamagedError(
-        f"the record with the keys of tenant {tenant[:80]!r} is damaged",
+        f"the record with the keys of {tenant_words(tenant)} is damaged",
         "restore the state store from its backup, or delete that tenant's secrets and "
         "`toolyard vault import` an export; nothing was changed",
     )
@@ -188,7 +188,7 @@ def damaged(address: SecretAddress) -> VaultDamagedError:
 
 def described(address: SecretAddress) -> str:
     """The secret in words, for messages."""
-    whose = f" of tenant {address.tenant[:80]!r}" if address.tenant != "local" else ""
+    whose = "" if address.tenant in ("local", GATEWAY_TENANT) else f" of {tenant_words(address.tenant)}"
     what = {
         "token": "the token",
         "registration": "the client registration",

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..extras import install_command
-from .base import VaultDamagedError, VaultError, VaultKeyError, VaultUnavailableError
+from .base import VaultDamagedError, VaultError, VaultKeyError, VaultUnavailableError, tenant_words
 from .envelope import KEY_BYTES, NONCE_BYTES, aes
 
 MIN_TEXT = 16
@@ -88,7 +88,7 @@ class LocalKey:
 
 def damaged_key(tenant: str) -> VaultDamagedError:
     return VaultDamagedError(
-        f"the key of tenant {tenant[:80]!r} is damaged, or belongs to another tenant",
+        f"the key of {tenant_words(tenant)} is damaged, or belongs to another tenant",
         "restore the state store from its backup, or `toolyard vault import` an export; nothing was changed",
     )
 

@@ -24,10 +24,8 @@ from ..config.references import (
     UnresolvedReference,
     path_of,
 )
-from .base import SecretAddress, VaultError, VaultUnavailableError
+from .base import GATEWAY_TENANT, SecretAddress, VaultError, VaultUnavailableError
 
-GATEWAY_TENANT = ""
-"""The tenant of what belongs to the gateway itself, such as the secrets of its configuration."""
 WATCHED: tuple[ReferenceKind, ...] = ("secret", "keyring", "aws-secret")
 """What may change without a change of a file."""
 AWS_SECONDS = 300.0

@@ -24,6 +24,7 @@ from .base import (
     VaultError,
     VaultKeyError,
     VaultUnavailableError,
+    tenant_words,
 )
 from .envelope import (
     FORMAT,
@@ -235,7 +236,7 @@ class Vault:
             raw = await self._asked(self._state.get(tenant_key(tenant)))
             if raw is None and id:
                 raise VaultDamagedError(
-                    f"the key of tenant {tenant[:80]!r} is missing from the store, and its secrets are there",
+                    f"the key of {tenant_words(tenant)} is missing from the store, and its secrets are there",
                     "restore the state store from its backup, or `toolyard vault import` an export",
                 )
             record = await self._new_tenant(tenant) if raw is None else read_tenant(raw, tenant)
@@ -283,7 +284,7 @@ class Vault:
         master = await self.keys.find(key.master)
         if master is None:
             raise VaultKeyError(
-                f"the key of tenant {tenant[:80]!r} was wrapped by the master key {key.master!r}, which is "
+                f"the key of {tenant_words(tenant)} was wrapped by the master key {key.master!r}, which is "
                 f"not known here (known: {', '.join(self.keys.ids)}, from {self.keys.source.shown})",
                 "put that key back, or name its source in `previous` of [vault]; nothing was changed",
             )

@@ -395,8 +395,9 @@ class MountedSession(CliSession):
             with suppress(McpError):  # a server that cannot be asked says so itself
                 state = await accounts.state(Principal())
                 if not state.connected:
+                    command = f"`toolyard login {name}`"
                     why = "" if state.reason == UNCONNECTED else f"{state.reason}; "
-                    self._lacking[name] = f"{why}run `toolyard login {name}`"
+                    self._lacking[name] = state.reason if command in state.reason else f"{why}run {command}"
 
     def _owners(self, wanted: str) -> "list[ServerCatalogue]":
         """Who has what is wanted, or would have it by its name."""

@@ -50,7 +50,7 @@ MAX_INPUT = 64 * 1024
     default=LOGIN_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for the browser.",
+    help="How long to wait for the browser, or for the code to be entered.",
 )
 @config_option
 def login(server: str, no_browser: bool, device: bool, port: int, wait: float, config: Path | None) -> None:
@@ -83,7 +83,7 @@ def login(server: str, no_browser: bool, device: bool, port: int, wait: float, c
         redirect = f"http://127.0.0.1:{port}/callback"
         if device:
             protection = await accounts.discovery().find(challenge)
-            record = await _by_device(accounts, principal, protection, challenge, redirect)
+            record = await _by_device(accounts, principal, protection, challenge, redirect, wait)
         else:
             authorize = _paste if headless else _browse(redirect, server, wait)
             flow = accounts.flow(principal.tenant, redirect, "native")
@@ -344,6 +344,7 @@ async def _by_device(
     protection: "ServerProtection",
     challenge: "Challenge",
     redirect: str,
+    wait: float,
 ) -> "TokenRecord":
     from ...connections.oauth.authorization import DeviceAuthorization
 
@@ -352,7 +353,16 @@ async def _by_device(
         if found.complete_address:
             click.echo(f"or open {found.complete_address}", err=True)
 
-    return await accounts.authorize_device(principal, protection, challenge, redirect, show)
+    deadline = asyncio.timeout(wait)
+    try:
+        async with deadline:
+            return await accounts.authorize_device(principal, protection, challenge, redirect, show)
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise CommandError(
+            f"the code was not entered within {wait:g} s", "run it again; --wait SECONDS waits longer"
+        ) from None
 
 
 def _add_auth(file: Path, server: str) -> None:

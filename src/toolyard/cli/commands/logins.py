@@ -319,10 +319,11 @@ def _link_base(settings: "Config", url: str | None) -> str:
 
 
 def _print_link(base: str, ticket: str, name: str, seconds: float) -> None:
-    minutes = round(seconds / 60)
+    from ...limits.errors import format_duration
+
     click.echo(
-        f"{name!r} makes the passkey by opening this link, once, within {minutes} min. Whoever has the link"
-        " can do it: send it to nobody else.",
+        f"{name!r} makes the passkey by opening this link, once, within {format_duration(seconds)}. Whoever"
+        " has the link can do it: send it to nobody else.",
         err=True,
     )
     click.echo(f"{base}/oauth/enrol?ticket={ticket}")

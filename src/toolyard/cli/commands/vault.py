@@ -55,7 +55,9 @@ def status(config: Path | None, as_json: bool) -> None:
 
 
 def _print_status(found: "VaultStatus", store: str) -> None:
-    click.echo(f"master key  {found.master or 'none yet'}  ({found.key})")
+    click.echo(
+        f"master key  {found.master or ('not usable' if found.problem else 'none yet')}  ({found.key})"
+    )
     click.echo(f"store       {store}")
     click.echo(f"tenants     {found.tenants}")
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.secrets.items()))
@@ -63,7 +65,7 @@ def _print_status(found: "VaultStatus", store: str) -> None:
     for id, count in found.earlier.items():
         if id in found.unknown:
             warn(
-                f"{counted(count, 'tenants')} can not be opened: the master key {id} is not known here",
+                f"{counted(count, 'tenants')} cannot be opened: the master key {id} is not known here",
                 "put that key back, or name its source in `previous` of [vault]; nothing is lost",
             )
         else:
@@ -174,7 +176,7 @@ def import_backup(file: Path, key: str | None, overwrite: bool, config: Path | N
         return await backup.import_all(opened, saved, overwrite)
 
     done = with_vault(places(config), read)
-    click.echo(f"Imported {counted(done.written, 'secrets')}; {done.same} were there already.")
+    click.echo(f"Imported {counted(done.written, 'secrets')}; there already: {done.same}.")
     for address in done.kept[:20]:
         warn(f"kept {described(address)}: the vault has another value")
     if done.kept:
@@ -249,7 +251,7 @@ def set_secret(name: str, config: Path | None) -> None:
 @json_option
 def list_secrets(config: Path | None, as_json: bool) -> None:
     """List the secrets by name. Values are not shown by any command."""
-    from ...vault.references import GATEWAY_TENANT
+    from ...vault.base import GATEWAY_TENANT
 
     found = with_vault(places(config), lambda opened: opened.list(GATEWAY_TENANT, "", "named"))
     if as_json:

@@ -148,7 +148,8 @@ class ConnectionManager:
         if server.reason_unavailable:
             status = "initiated" if server.state == "starting" else "failed"
             return AppConnection(name, "", status, message=brief(server.reason_unavailable))
-        return AppConnection(name, "", "active", message=f"{len(server.entries['tools'])} tools")
+        count = len(server.entries["tools"])
+        return AppConnection(name, "", "active", message=f"{count} tool" if count == 1 else f"{count} tools")
 
     # Apps of a remote
 
