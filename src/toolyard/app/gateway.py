@@ -31,6 +31,7 @@ from ..telemetry.serving import RequestTracing
 from ..upstream.accounts import Accounts
 from ..upstream.handshake import INSTANCE
 from ..upstream.http.client import PooledHttpClient
+from ..upstream.inprocess import InProcessUpstream
 from ..views import AllView, BareView
 from ..views.context import ViewContext
 from ..views.stored_results import READ_RESULT, StoredResults
@@ -222,8 +223,10 @@ class Gateway:
         if self._connections is not None:
             self._connections.base_url = url
 
-    def _open_accounts(self, server: ServerConfig, on_connected: Callable[[], None]) -> Accounts:
-        return self.connections.open(server, on_connected)
+    def _open_accounts(
+        self, server: ServerConfig, on_connected: Callable[[], None], mounted: InProcessUpstream | None
+    ) -> Accounts:
+        return self.connections.open(server, on_connected, mounted)
 
     async def serve_logins(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The pages on which callers log in to servers."""

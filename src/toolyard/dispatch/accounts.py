@@ -132,15 +132,18 @@ class AccountUpstream(Upstream):
     async def _send(self, principal: Principal, forward: Forward) -> Outcome:
         inner = self._of(principal)
         inner.calls += 1
-        before = self.accounts.in_use(principal)
+        before = self._credential(inner, principal)
         try:
             return await inner.upstream.send(forward)
         except McpError as error:
             # Others read it too, where it is of a list: in /health, in the log and in the catalogue.
-            hide(error, {before, self.accounts.in_use(principal)})
+            hide(error, {before, self._credential(inner, principal)})
             raise
         finally:
             inner.calls -= 1
+
+    def _credential(self, inner: _Inner, principal: Principal) -> str:
+        return self.accounts.in_use(principal) if inner.auth is None else inner.auth.in_use
 
     def _drop(self, key: tuple[str, ...]) -> None:
         self._last = None

@@ -26,6 +26,11 @@ class AccountAuth(EndpointAuth, Protocol):
     """One account's credential."""
 
     @property
+    def in_use(self) -> str:
+        """The key or token that is sent now; empty if there is none."""
+        ...
+
+    @property
     def is_ready(self) -> bool:
         """Whether a request has nothing to wait for."""
         ...
