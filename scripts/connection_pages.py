@@ -25,7 +25,7 @@ WIDTHS = {"wide": 1280, "narrow": 375}
 Scheme = Literal["light", "dark"]
 DETAILS = {"user": "ana@example.com", "host": "mcp.linear.app", "scopes": "read write issues:create"}
 LONG = {"user": "a" * 80, "host": "a-host-that-goes-on.example." * 4, "scopes": "scope:" * 60}
-DOCUMENTED: dict[str, PageKind] = {"connect-page": "confirm", "connected-page": "connected"}
+DOCUMENTED: dict[str, PageKind] = {"connect-page": "confirm", "key-page": "key"}
 
 
 def shown(page_: Page, body: bytes) -> None:
@@ -72,8 +72,10 @@ def every(browser: Browser, folder: Path) -> int:
 def documented(browser: Browser) -> None:
     for name, kind in DOCUMENTED.items():
         page_ = browser.new_page(viewport={"width": 620, "height": 560}, color_scheme="light")
-        shown(page_, page(kind, "en", "linear", DETAILS if kind == "confirm" else None))
-        page_.screenshot(path=IMAGES / f"{name}.png")
+        form = KeyForm("token", help="https://linear.app/settings/api") if kind == "key" else None
+        details = {"user": DETAILS["user"], "place": DETAILS["host"]} if form else DETAILS
+        shown(page_, page(kind, "en", "linear", details, form))
+        page_.screenshot(path=IMAGES / f"{name}.png", full_page=True)
         print(f"docs/images/{name}.png")
 
 

@@ -184,10 +184,10 @@ _COMPLETE = frozenset(("enrol_expired", "link_gone", "link_localhost", "link_ins
 """Problems whose texts say what to do."""
 
 _STYLE = """
-:root{color-scheme:light dark;--ink:#1c2430;--soft:#5b6675;--line:#d9dee6;--card:#fff;--back:#eef1f5;
---act:#1f5fbf;--act-ink:#fff;--warn:#8a4b00;--warn-back:#fff4e0;--bad:#a32020;--bad-back:#fdecec}
-@media(prefers-color-scheme:dark){:root{--ink:#e8ecf2;--soft:#9aa6b6;--line:#343d4b;--card:#1b222c;
---back:#11161d;--act:#7fb0ff;--act-ink:#0c1420;--warn:#ffcf8a;--warn-back:#33260f;--bad:#ffa3a3;
+:root{color-scheme:light dark;--ink:#1d2430;--soft:#5b6472;--line:#e2e0d8;--card:#fff;--back:#f6f5f1;
+--act:#0f766e;--act-ink:#fff;--warn:#8a4b00;--warn-back:#fff4e0;--bad:#a32020;--bad-back:#fdecec}
+@media(prefers-color-scheme:dark){:root{--ink:#e8eaee;--soft:#9aa4b2;--line:#2c333e;--card:#1c2129;
+--back:#14171c;--act:#5cc4b8;--act-ink:#0c1420;--warn:#ffcf8a;--warn-back:#33260f;--bad:#ffa3a3;
 --bad-back:#3a1a1a}}
 *{box-sizing:border-box}
 body{margin:0;min-height:100vh;background:var(--back);color:var(--ink);display:flex;align-items:center;
