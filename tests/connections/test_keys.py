@@ -554,6 +554,7 @@ from toolyard.kit import Server
 if "SHOP_KEY" not in os.environ:
     sys.exit("SHOP_KEY is not set")
 print("started with", os.environ["SHOP_KEY"], file=sys.stderr)
+print("hello to", os.environ["SHOP_KEY"], flush=True)
 server = Server("shop", key=b"0123456789abcdef")
 
 @server.tool
@@ -607,6 +608,7 @@ async def test_a_program_runs_once_for_each_caller_with_its_key(
         assert again[1] != other
         assert (await keys_of(gateway).state(ME)).connected
     assert "started with ***" in caplog.text
+    assert "wrote a line that is not JSON" in caplog.text
     assert "key-of-" not in caplog.text
 
 

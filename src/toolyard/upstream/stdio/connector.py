@@ -30,14 +30,18 @@ unknown methods, and one that starts slowly looks the same."""
 class StdioConnection(MessagePipe):
     """The standard input and output of a process; closing it stops the process."""
 
-    def __init__(self, server: str, on_exit: Callable[[str], None]) -> None:
-        """`on_exit` is called when the process ends and nobody here stopped it."""
+    def __init__(self, server: str, on_exit: Callable[[str], None], has_secret: bool = False) -> None:
+        """`on_exit` is called when the process ends and nobody here stopped it.
+
+        Of a program that has a caller's secret, nothing is quoted in the log.
+        """
         super().__init__(server, self._put)
         self.process: Process | None = None
         self.has_answered = False
         """It has written a message, so its install is complete."""
         self._closing = False
         self._on_exit = on_exit
+        self._has_secret = has_secret
 
     def attach(self, process: Process) -> None:
         self.process = process
@@ -55,7 +59,8 @@ class StdioConnection(MessagePipe):
             self.receive_invalid(InvalidReplyError(self.server, line.reason), line.id)
         elif isinstance(line, bytes) and not line.lstrip().startswith(b"{"):
             # Many programs print a greeting or a warning. One that prints nothing else times out.
-            logger.debug("%s wrote a line that is not JSON to standard output: %r", self.server, line[:120])
+            shown = f"{len(line)} bytes" if self._has_secret else repr(line[:120])
+            logger.debug("%s wrote a line that is not JSON to standard output: %s", self.server, shown)
         else:
             self.has_answered = True
             self.receive(line)
@@ -108,7 +113,7 @@ class StdioConnector:
         self._start_timeout = start_timeout
 
     async def open(self, profile: ClientProfile) -> StdioConnection:
-        connection = StdioConnection(self._server, self._exited)
+        connection = StdioConnection(self._server, self._exited, bool(self._secret))
         self._opening.append(connection)
         seconds = self._start_timeout or start_seconds(self._where)
         try:
