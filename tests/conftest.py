@@ -1,5 +1,6 @@
 """What every test runs under, and what the end of a run says."""
 
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -18,6 +19,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("toolyard")
+
+# A shell has what it runs in the background ignore Ctrl-C, and programs that tests start would ignore it too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

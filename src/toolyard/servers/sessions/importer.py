@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, main_thread
 from typing import BinaryIO
 
 from msgspec.structs import replace
@@ -277,5 +277,7 @@ class ImportWatcher:
         except ConversationStoreError as error:
             logger.warning("importing conversations failed, will retry: %s", error)
         except Exception:
+            if not main_thread().is_alive():
+                return  # the interpreter ends, and starts nothing more; the next one goes on here
             # One unexpected file must not end the import of all others.
             logger.exception("importing conversations failed, will retry")

@@ -172,6 +172,14 @@ class StdioConnector:
             if install is None or connection.has_answered or not await install.detach():
                 await connection.close()
             raise
+        except NotReachedError as error:
+            # It ended before it was asked anything; how, is known when it has.
+            process = connection.process
+            has_ended = process is not None and process.is_ending
+            await connection.close()
+            if process is not None and has_ended and process.reason:
+                raise NotReachedError(self._server, process.reason) from error
+            raise
         except BaseException:
             await connection.close()
             raise

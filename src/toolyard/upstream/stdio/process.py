@@ -246,6 +246,10 @@ class Process:
         return _exit_reason(self._child.code, self._stderr.lines)
 
     @property
+    def is_ending(self) -> bool:
+        return self._ending is not None or self.ended
+
+    @property
     def last_lines(self) -> list[str]:
         return self._stderr.lines
 
