@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..serving.vault import places, with_vault
+from ..configuration.loader import places
+from ..serving.vault import with_vault
 from ..ui.messages import CommandError, hint, is_terminal, one_line, warn
 from ..ui.output import print_json
 from ..ui.tables import counted, print_table

@@ -79,3 +79,20 @@ def make_gateway(config: "Config", key: bytes | None, *, one_client: bool = Fals
         return Gateway(config, key, one_client=one_client, tap=None if tapped is None else tapped.tap)
     except (ConfigError, TracesUnavailableError, StateError) as error:
         raise config_error(error) from None
+
+
+def places(given: Path | None) -> "Config":
+    """Where the data of the configuration are; without a configuration, this user's own folder.
+
+    Looks up no secret, so that a missing one can be set.
+    """
+    from ...config import Config, ConfigError
+    from ...config.loader import load_places
+
+    file = config_file(None, given)
+    if file is None:
+        return Config()
+    try:
+        return load_places(file)
+    except ConfigError as error:
+        raise config_error(error) from None

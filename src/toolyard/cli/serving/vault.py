@@ -3,10 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ..configuration import loader
 from ..ui.messages import CommandError
 
 if TYPE_CHECKING:
@@ -14,23 +12,6 @@ if TYPE_CHECKING:
     from ...vault.vault import Vault
 
 T = TypeVar("T")
-
-
-def places(given: Path | None) -> "Config":
-    """Where the data of the configuration are; without a configuration, this user's own folder.
-
-    Looks up no secret, so that a missing one can be set.
-    """
-    from ...config import Config, ConfigError
-    from ...config.loader import load_places
-
-    file = loader.config_file(None, given)
-    if file is None:
-        return Config()
-    try:
-        return load_places(file)
-    except ConfigError as error:
-        raise loader.config_error(error) from None
 
 
 def require_vault(config: "Config") -> None:
