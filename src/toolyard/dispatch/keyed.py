@@ -11,65 +11,34 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from ..connections.keys import HeldKey, KeyAccounts, KeySession
-from ..upstream.base import Forward, Outcome, Upstream
+from ..upstream.base import Forward, Outcome, Upstream, WrappedUpstream
 from ..upstream.connection import (
     GATEWAY_CALLER,
     ClientProfile,
     Connector,
-    StartProgress,
     UpstreamConnection,
     UpstreamInfo,
 )
 from ..upstream.errors import NotReachedError
 from ..upstream.inprocess import InProcessUpstream
-from ..wire.call import AUTHORIZATION, Call, Caller, Principal, Secret
+from ..wire.call import AUTHORIZATION, Principal, Secret
 from ..wire.errors import McpError
 from ..wire.seal import Sealer
 
 _PURPOSE = "caller-key"
 
 
-class KeyedUpstream(Upstream):
+class KeyedUpstream(WrappedUpstream):
     """A server over HTTP, for one caller."""
 
     def __init__(self, inner: Upstream, session: KeySession) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._session = session
 
     async def send(self, forward: Forward) -> Outcome:
         if forward.call.caller is not GATEWAY_CALLER:
             await self._session.require()
         return await self._inner.send(forward)
-
-    async def info(self) -> UpstreamInfo:
-        return await self._inner.info()
-
-    async def reset(self) -> None:
-        await self._inner.reset()
-
-    async def idle(self) -> None:
-        await self._inner.idle()
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-    def close_idle(self) -> None:
-        self._inner.close_idle()
-
-    def starting(self) -> StartProgress | None:
-        return self._inner.starting()
-
-    def client_seen(self, caller: Caller, session: str) -> None:
-        self._inner.client_seen(caller, session)
-
-    def end_session(self, call: Call) -> None:
-        self._inner.end_session(call)
-
-    async def roots_changed(self, call: Call) -> None:
-        await self._inner.roots_changed(call)
-
-    def abandon(self, state: str) -> None:
-        self._inner.abandon(state)
 
 
 class KeyedProgram(KeyedUpstream):

@@ -23,10 +23,10 @@ from ..catalogue.catalogue import CatalogueEntry
 from ..config import ServerConfig
 from ..sessions.leases import BeginSession, Lease, Leases, NewSession
 from ..telemetry.requests import Transport, current
-from ..upstream.base import Forward, Outcome, Upstream
+from ..upstream.base import Forward, Outcome, Upstream, WrappedUpstream
 from ..upstream.composio import replies
 from ..upstream.composio.rest import JsonApi
-from ..upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
+from ..upstream.connection import GATEWAY_CALLER
 from ..upstream.errors import (
     ConnectionLostError,
     CredentialError,
@@ -42,7 +42,7 @@ from ..upstream.errors import (
     UpstreamTimeoutError,
     is_refusal,
 )
-from ..wire.call import CALLER_TOKEN, Call, Caller, Channel, key_header_value, thread_of
+from ..wire.call import CALLER_TOKEN, Channel, key_header_value, thread_of
 from ..wire.errors import McpError
 
 logger = logging.getLogger("toolyard.dispatch")
@@ -499,12 +499,12 @@ def says_over(outcome: Outcome) -> bool:
     return len(found.content) == 1 and not found.structured_content and is_refusal(found.content[0].text)
 
 
-class LeasedUpstream(Upstream):
+class LeasedUpstream(WrappedUpstream):
     """An upstream whose requests carry the id of a leased session; `rest` is the API that starts sessions."""
 
     def __init__(self, server: str, inner: Upstream, leases: Leases, header: str, rest: JsonApi) -> None:
         self._server = server
-        self._inner = inner
+        super().__init__(inner)
         self._leases = leases
         self._header = header
         self._rest = rest
@@ -539,33 +539,3 @@ class LeasedUpstream(Upstream):
         if found is None:
             raise InvalidReplyError(self._server, "its session_url returned no session id")
         return NewSession(found.id, found.ttl, source=self._server)
-
-    async def info(self) -> UpstreamInfo:
-        return await self._inner.info()
-
-    async def reset(self) -> None:
-        await self._inner.reset()
-
-    async def idle(self) -> None:
-        await self._inner.idle()
-
-    def close_idle(self) -> None:
-        self._inner.close_idle()
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-    def starting(self) -> StartProgress | None:
-        return self._inner.starting()
-
-    def client_seen(self, caller: Caller, session: str) -> None:
-        self._inner.client_seen(caller, session)
-
-    def end_session(self, call: Call) -> None:
-        self._inner.end_session(call)
-
-    async def roots_changed(self, call: Call) -> None:
-        await self._inner.roots_changed(call)
-
-    def abandon(self, state: str) -> None:
-        self._inner.abandon(state)

@@ -17,10 +17,10 @@ from ..agents.backends.base import ModelError, ModelHttpRequest, ModelHttpRespon
 from ..bridge.translation import meta_of
 from ..catalogue.items import KINDS
 from ..config import Config, ServerConfig
-from ..upstream.base import Forward, Outcome, Upstream
-from ..upstream.connection import GATEWAY_CALLER, Params, StartProgress, UpstreamInfo
+from ..upstream.base import Forward, Outcome, Upstream, WrappedUpstream
+from ..upstream.connection import GATEWAY_CALLER, Params, UpstreamInfo
 from ..upstream.errors import UpstreamError
-from ..wire.call import PREFIX, Call, Caller, Channel, StreamedResult
+from ..wire.call import PREFIX, Channel, StreamedResult
 from ..wire.errors import INTERNAL_ERROR, McpError
 from ..wire.messages import encode
 from .format import (
@@ -311,10 +311,10 @@ class _RecordingChannel:
         await self._channel.release(retry_ms)
 
 
-class RecordingUpstream(Upstream):
+class RecordingUpstream(WrappedUpstream):
     def __init__(self, config: ServerConfig, inner: Upstream, recorder: TrafficRecorder) -> None:
         self._config = config
-        self._inner = inner
+        super().__init__(inner)
         self._recorder = recorder
         self._told: UpstreamInfo | None = None
         self._failed: dict[int, tuple[Forward, int]] = {}
@@ -353,33 +353,6 @@ class RecordingUpstream(Upstream):
             self._told = info
             self._recorder.server(self._config, info)
         return info
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-    async def reset(self) -> None:
-        await self._inner.reset()
-
-    async def idle(self) -> None:
-        await self._inner.idle()
-
-    def close_idle(self) -> None:
-        self._inner.close_idle()
-
-    def starting(self) -> StartProgress | None:
-        return self._inner.starting()
-
-    def client_seen(self, caller: Caller, session: str) -> None:
-        self._inner.client_seen(caller, session)
-
-    def end_session(self, call: Call) -> None:
-        self._inner.end_session(call)
-
-    async def roots_changed(self, call: Call) -> None:
-        await self._inner.roots_changed(call)
-
-    def abandon(self, state: str) -> None:
-        self._inner.abandon(state)
 
 
 class RecordingTransport:

@@ -129,3 +129,40 @@ class Upstream(ABC):
     def abandon(self, state: str) -> None:
         """Nobody will answer the questions of the call with this `requestState`."""
         return
+
+
+class WrappedUpstream(Upstream):
+    """Adds something to `send`, and passes everything else on."""
+
+    def __init__(self, inner: Upstream) -> None:
+        self._inner = inner
+
+    async def info(self) -> UpstreamInfo:
+        return await self._inner.info()
+
+    async def reset(self) -> None:
+        await self._inner.reset()
+
+    async def idle(self) -> None:
+        await self._inner.idle()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def close_idle(self) -> None:
+        self._inner.close_idle()
+
+    def starting(self) -> StartProgress | None:
+        return self._inner.starting()
+
+    def client_seen(self, caller: Caller, session: str) -> None:
+        self._inner.client_seen(caller, session)
+
+    def end_session(self, call: Call) -> None:
+        self._inner.end_session(call)
+
+    async def roots_changed(self, call: Call) -> None:
+        await self._inner.roots_changed(call)
+
+    def abandon(self, state: str) -> None:
+        self._inner.abandon(state)
