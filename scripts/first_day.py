@@ -1,7 +1,8 @@
 """A new user's first day, played on an empty HOME with cold caches; `make first-day`.
 
 Owns the story: six servers that people have, started by npx and uvx, one that hangs and one that fails, are
-added, listed, served, searched and called by the command, as a user would type it. Prints a table of times
+added, listed, served, searched and called by the command, as a user would type it; then what a new user tries
+besides, with the mistakes that people make, in an environment without any extra. Prints a table of times
 and outcomes, writes build/first-day.json, and exits with 1 if an outcome is wrong. No outcome
 depends on how fast the machine is; the times are there to be read.
 """
@@ -9,6 +10,7 @@ depends on how fast the machine is; the times are there to be read.
 import argparse
 import json
 import os
+import pty
 import re
 import signal
 import socket
@@ -49,6 +51,34 @@ INITIALIZE = json.dumps(
         },
     }
 )
+
+
+DICE = """
+from msgspec import Struct
+
+from toolyard.kit import Server
+
+
+class Settings(Struct):
+    sides: int = 6
+
+
+def build(settings: Settings) -> Server:
+    server = Server("dice")
+
+    @server.tool
+    def sides() -> int:
+        return settings.sides
+
+    return server
+"""
+READER = """---
+name: reader
+description: Reads.
+tools: dice/*
+---
+You read.
+"""
 
 
 @dataclass(frozen=True)
@@ -137,10 +167,12 @@ class Day:
         self._rows: list[Row] = []
         self._scene = ""
         self._home = folder
+        self._command = TOOLYARD
 
     def play(self) -> list[Row]:
         self._checked()
         self._all_at_once()
+        self._by_hand()
         return self._rows
 
     def _checked(self) -> None:
@@ -177,7 +209,101 @@ class Day:
         listing = self._toolyard(["list", "--wait", "20"], says("(?s)(?=.*hangs)(?=.*fails: down)"), status=3)
         self._judge("the list after it all", has_all(self._servers)(listing))
 
+    def _by_hand(self) -> None:
+        """What else is tried on a first day, right and wrong."""
+        self._begin("by hand")
+        self._command = [str(self._bare_environment()), "-m", "toolyard"]
+        self._write("tea.csv", "name,price\nassam,3\nsencha,4\n")
+        self._write("acme/dice.py", DICE)
+        self._write(".claude/agents/reader.md", READER)
+
+        self._toolyard(["run", "sql"], says("toolyard extras add sql"), status=2)
+        self._at_terminal(["extras", "add", "sql"], "", says("sql is installed"))
+        self._at_terminal(["list", "youtube"], "y\n", says("(?s)Install youtube now.*download_video"))
+        self._toolyard(["add", "tea", "--module", "sql", "-o", "database=tea.csv"], says("1 tool"))
+        query = ["call", "mcp__tea__query_sql", "sql=SELECT sum(price) AS total FROM tea"]
+        self._toolyard(query, says('"rows":\\[\\[7'))
+        self._at_terminal(query, "", says(r"(?s)\| total \|(?!.*query_executed)"))
+
+        self._toolyard(["add", "dice", "--module", "acme.dice", "-o", "sides=8"], says("1 tool"))
+        self._toolyard(["run", "acme.dice", "-o", "sides=8"], says("^(?!.*error)"))
+        self._toolyard(["run", "acme.dize"], says("no server 'acme.dize'"), status=2)
+
+        good = (self._home / "toolyard.toml").read_text()
+        wrong = (
+            '[servers.gone]\nmodule = "gone.py"\n[servers.lite]\nmodule = "slq"\n[gateway]\nport = "eighty"\n'
+        )
+        self._write("wrong.toml", good + wrong)
+        told = r"(?s)(?=.*from 0 to 65535, not 'eighty')"
+        self._toolyard(["check", "--config", "wrong.toml"], says(told), status=1)
+        self._write("wrong.toml", good + wrong.partition("[gateway]")[0])
+        told = r"(?s)(?=.*no file '\S+gone.py')(?=.*did you mean 'sql'\?)"
+        self._toolyard(["check", "--config", "wrong.toml"], says(told), status=1)
+        states = self._toolyard(["list", "--config", "wrong.toml"], says("gone: down"), status=3)
+        self._judge("each state once", "" if states.count("gone.py") == 1 else "twice")
+
+        rules = '[[access.rules]]\nwho = ["reader"]\nallow = ["tea", "dice/sids"]\n'
+        self._write("rules.toml", good + rules)
+        self._toolyard(["check", "--config", "rules.toml"], says("dice"))
+        told = r"(?s)(?=.*no more than .claude/agents/reader.md says)"
+        self._toolyard(["access", "--config", "rules.toml"], says(told))
+        model = {"OPENAI_API_KEY": "none", "TOOLYARD_MODEL": "openai:none", "OPENAI_BASE_URL": self._silent}
+        agent = ["agent", "Roll", "--view", "all", "--context-tokens", "300"]
+        self._toolyard(agent, says("no room is left"), status=1, **model)
+
+        with self._serving() as url:
+            with urlopen(url.removesuffix("mcp"), timeout=30) as reply:
+                page = reply.read().decode()
+            self._judge("the page at /", says(f"(?s)MCP endpoint.*claude mcp add.*{url}")(page))
+            self._toolyard([*query, "--url", url], says("total"))
+
     # The parts of the scenes
+
+    def _bare_environment(self) -> Path:
+        """Toolyard in a new environment, without any extra; its Python."""
+        started = time.monotonic()
+        folder = self._home / "environment"
+        python = folder / "bin" / "python"
+        for command in (
+            [sys.executable, "-m", "venv", str(folder)],
+            [str(python), "-m", "pip", "install", "--quiet", "--no-compile", str(ROOT)],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
+            if done.returncode:
+                self._note("pip install", started, done.stderr, False)
+        self._note("pip install, without extras", started, "installed", python.exists())
+        return python
+
+    def _write(self, name: str, text: str) -> None:
+        file = self._home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def _at_terminal(self, arguments: list[str], typed: str, judge: Callable[[str], str]) -> None:
+        """The command as somebody at a terminal sees it, who types that at once."""
+        started = time.monotonic()
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [*self._command, *arguments],
+            cwd=self._home,
+            env=self._environment | {"COLUMNS": "100"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        shown = b""
+        with suppress(OSError):  # Linux says so when the other side has closed
+            while chunk := os.read(ours, 65536):
+                shown += chunk
+        os.close(ours)
+        status = process.wait(LONGEST)
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", shown.decode(errors="replace"))
+        wrong = judge(text) or (f"exit status {status}" if status else "")
+        what = " ".join(["toolyard", *arguments])
+        self._note(f"{what}, at a terminal", started, f"{wrong}\n{text}" if wrong else told(text), not wrong)
 
     def _begin(self, scene: str) -> None:
         """A new home: no cache of npm's or uv's, no configuration, no state."""
@@ -195,14 +321,16 @@ class Day:
         path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
         return kept | {"HOME": str(self._home), "PATH": path, "NO_COLOR": "1", "TERM": "dumb"}
 
-    def _toolyard(self, arguments: list[str], judge: Callable[[str], str], status: int = 0) -> str:
+    def _toolyard(
+        self, arguments: list[str], judge: Callable[[str], str], status: int = 0, **environment: str
+    ) -> str:
         started = time.monotonic()
         what = " ".join(["toolyard", *arguments])
         try:
             done = subprocess.run(
-                [*TOOLYARD, *arguments],
+                [*self._command, *arguments],
                 cwd=self._home,
-                env=self._environment,
+                env=self._environment | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -244,7 +372,7 @@ class Day:
     def _serving(self) -> Iterator[str]:
         started = time.monotonic()
         process = subprocess.Popen(
-            [*TOOLYARD, "serve", "--port", "0"],
+            [*self._command, "serve", "--port", "0"],
             cwd=self._home,
             env=self._environment,
             stdin=subprocess.DEVNULL,

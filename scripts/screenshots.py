@@ -218,7 +218,7 @@ PICTURES = {
     "yard": Picture("toolyard list", (Command("toolyard list"),), width=110, files={"toolyard.toml": YARD}),
     "import": Picture(
         "toolyard import",
-        (Command("toolyard import"),),
+        (Command("toolyard import", answers=("y",)),),
         width=100,
         files={"toolyard.toml": YARD, "~/.cursor/mcp.json": MCP_JSON, "~/.claude.json": CLAUDE_JSON},
     ),

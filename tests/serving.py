@@ -14,11 +14,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.waiting import PATIENCE
 from toolyard.edge.http.app import Endpoint, HttpEdge
 from toolyard.edge.http.server import uvicorn_server
-
-PATIENCE = 20.0
-"""Seconds to wait for what should happen at once. Reached only when a test fails."""
 
 MODERN = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
@@ -42,6 +40,15 @@ async def serving(app: Endpoint, **options: Any) -> AsyncIterator["Client"]:
     finally:
         client.close()
         await server.shutdown(sockets=[listener])
+
+
+async def live(receive: Any, send: Any) -> None:
+    """Answer a server that begins and ends an app, for one that has nothing to begin."""
+    while True:
+        event = await receive()
+        await send({"type": f"{event['type']}.complete"})
+        if event["type"] == "lifespan.shutdown":
+            return
 
 
 @dataclass

@@ -18,9 +18,8 @@ from typing import Any
 from urllib.parse import quote
 
 from scripts.bootstrap import find_program
+from tests.waiting import PATIENCE
 
-PATIENCE = 30.0
-"""Seconds to wait for a server. Reached only when something is wrong."""
 PASSWORD = "correct-horse-battery"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 from tests.serving import MODERN, Client, serving
 from toolyard.app import Gateway, asgi
@@ -33,12 +33,12 @@ class LegacyOnly:
 
 @asynccontextmanager
 async def gateway_to(
-    where: Http | Stdio | InProcess, page_size: int = 500
+    where: Http | Stdio | InProcess, page_size: int = 500, view: Literal["bare", "all"] = "bare"
 ) -> AsyncIterator[tuple[Client, PathRouter]]:
-    """A bare view of one upstream, served on loopback; what another has seen of its server is forgotten."""
+    """A view of one upstream, served on loopback; what another has seen of its server is forgotten."""
     upstream = ServerConfig(name="up", where=where, timeout=30)
     with TemporaryDirectory() as state:
-        settings = GatewayConfig(view="bare", server="up", state_dir=state, page_size=page_size)
+        settings = GatewayConfig(view=view, server="up", state_dir=state, page_size=page_size)
         app = asgi(
             Gateway(Config(servers=(upstream,), gateway=settings, results=ResultsConfig(shape=False)), KEY)
         )

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-PATIENCE = 20.0
+PATIENCE = 120.0
+"""Seconds that nothing is asserted about: a busy machine may need them, an idle one never waits so long."""
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:

@@ -38,6 +38,9 @@ class Upstream:
 
 KIT = Upstream("kit", "tests.everything", strict=True)
 SDK2 = Upstream("mcp 2.3", "tests.everything_sdk2")
+IN_CALLS = Upstream("mcp 2.3 asking in calls", "tests.everything_sdk2.in_calls")
+IN_ROUNDS = Upstream("mcp 2.3 asking in rounds", "tests.everything_sdk2.in_rounds")
+"""Most servers ask in one era only; what they cannot do directly, nobody loses."""
 SDK1 = Upstream("mcp 1.x", "tests.everything_sdk1")
 
 
@@ -79,6 +82,10 @@ PAIRS = (
     Pair(KIT, "lambda-stream"),
     Pair(SDK2, "http"),
     Pair(SDK2, "stdio"),
+    Pair(IN_CALLS, "http"),
+    Pair(IN_CALLS, "stdio"),
+    Pair(IN_ROUNDS, "http"),
+    Pair(IN_ROUNDS, "stdio"),
     Pair(SDK1, "http"),
     Pair(SDK1, "stdio"),
 )
@@ -191,8 +198,7 @@ def on_its_way(pair: Pair, folder: Path) -> Generator[str]:
         match pair.way:
             case "http" | "keys":
                 url = stack.enter_context(everything_server(module, folder))
-                # What is compared is a server and itself, so both sets speak to it in their own era.
-                mounted = f'url = "{url}"\nera = "caller"'
+                mounted = f'url = "{url}"'
             case "stdio":
                 arguments = ["-W", "ignore", "-m", module, "--stdio"]
                 mounted = f"command = {json.dumps(python_of(module))}\nargs = {json.dumps(arguments)}"

@@ -1,6 +1,7 @@
 """Composio's API as every client of it needs it: user ids, the envelope of an execution, errors, local first.
 
-Sends nothing. The gateway's client is in `upstream.composio`, that of the workbench in `workbench.composio`.
+Also understands arguments of meta tools in other forms. Sends nothing: the gateway's client is in
+`upstream.composio`, that of the workbench in `workbench.composio`.
 """
 
 import re
@@ -11,7 +12,10 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw, Struct
 
+from .wire.call import Principal
+
 BASE_URL = "https://backend.composio.dev"
+KEY_VARIABLE, URL_VARIABLE = "COMPOSIO_API_KEY", "COMPOSIO_BASE_URL"
 KEY_HEADER = "x-api-key"
 VERSIONS = ("v3.1", "v3")
 """Of the API, the newest first."""
@@ -95,11 +99,70 @@ def executed(body: bytes | Raw) -> ExecutedTool:
     return ExecutedTool(found.data, (message or _UNKNOWN) if failed else None)
 
 
+def failure(reason: str) -> dict[str, Any]:
+    """Return what of the envelope says that a tool failed: prompts for Composio's tools read it."""
+    return {"error": reason, "successful": False}
+
+
+def without_failure(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the data of a failed tool without `failure`."""
+    return {name: value for name, value in data.items() if name not in failure("")}
+
+
 def _inputs(requests: Any) -> Iterable[str]:
     return [text(members(one).get("message")) or name for name, one in members(requests).items()]
 
 
+# Meta tools
+
+SEARCH, MULTI_EXECUTE = "COMPOSIO_SEARCH_TOOLS", "COMPOSIO_MULTI_EXECUTE_TOOL"
+_WISHES = ("intent", "use_case", "query")
+_STEP = {"slug": "tool_slug", "params": "arguments"}
+"""What some documents call the members of a step, and Composio's names."""
+
+
+def own_form(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a meta tool in Composio's own form; the same object if they have it.
+
+    Understood are one wish in place of `queries`, and steps of `{slug, params}`.
+    """
+    tool = tool.upper()
+    if tool == SEARCH and not arguments.get("queries"):
+        wish = text(*(arguments.get(name) for name in _WISHES))
+        known = text(arguments.get("known_fields"))
+        query = {"use_case": wish, **({"known_fields": known} if known else {})}
+        others = {name: arguments[name] for name in arguments if name not in (*_WISHES, "known_fields")}
+        return {**others, "queries": [query]} if wish else arguments
+    if tool == MULTI_EXECUTE:
+        steps = _decoded(arguments.get("tools"))
+        own = [_own_step(step) for step in items(steps)]
+        return arguments if own == items(steps) else {**arguments, "tools": own}
+    return arguments
+
+
+def _own_step(step: Any) -> Any:
+    """Rename members of a step, unless it has them under their own names already."""
+    if not isinstance(step, dict):
+        return step
+    given = cast(dict[str, Any], step)
+    names = {name: own for name, own in _STEP.items() if own not in given}
+    return {names.get(name, name): value for name, value in given.items()}
+
+
+def _decoded(value: Any) -> Any:
+    """Decode a list that a model wrote as a text."""
+    try:
+        return msgspec.json.decode(value) if isinstance(value, str) else value
+    except (msgspec.DecodeError, RecursionError):
+        return value
+
+
 # Users
+
+USER_VARIABLE = "DEFAULT_USER_ID"
+"""The variable with the user of callers who are not told apart."""
+UNKNOWN_OWNER = Principal().owner
+"""Of whoever came without a credential."""
 
 _NAMES = re.compile(r"\{(user|tenant|agent|thread)\}")
 _SEPARATOR = re.compile(r"[^A-Za-z0-9%]")
@@ -107,9 +170,14 @@ _UNSAFE = re.compile(r"[-._~]")
 
 
 class UserIds:
-    """Composio's user ids, from a template with {user}, {tenant}, {agent} and {thread}."""
+    """Composio's user ids: the one place that decides as whom sessions, calls, uploads and workbenches act.
 
-    def __init__(self, template: str) -> None:
+    `template` is the configured one, with {user}, {tenant}, {agent} and {thread} of the caller. A caller who
+    is not known is `default`, the value of `USER_VARIABLE`; without it, `local`.
+    """
+
+    def __init__(self, template: str, default: str = "") -> None:
+        self._default = default or UNKNOWN_OWNER
         pieces = _NAMES.split(template)
         self._texts = pieces[::2]
         self._names = pieces[1::2]
@@ -118,6 +186,9 @@ class UserIds:
                 self._texts[number] += "."
 
     def of(self, user: str, tenant: str, agent: str, thread: str) -> str:
+        """Return the id of a caller; `user` is the owner of its data."""
+        if user == UNKNOWN_OWNER:
+            user = tenant = self._default
         given = {"user": user, "tenant": tenant, "agent": agent, "thread": thread}
         values = [given[name] for name in self._names]
         if len(values) > 1:  # `a-b` and `c` must not give the same id as `a` and `b-c`

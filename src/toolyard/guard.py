@@ -7,7 +7,7 @@ may have changed since the name was looked up.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter
 from typing import Any, Protocol, cast
 
@@ -20,6 +20,8 @@ from .audit import AuditLog, AuditOutcome, AuditRecord, CallEnding, RecordTempla
 from .catalogue.items import PROMPTS, RESOURCES, TOOLS, ItemKind
 from .dispatch import CallTarget
 from .kit.calls.content import error_result
+from .kit.features.base import unknown
+from .languages import said
 from .limits import Limiter, LimitExceededError, LimitPlan, MemoryMeter
 from .pipeline import Handler, Stage
 from .policy.access import AccessPolicy, Decision
@@ -29,13 +31,15 @@ from .telemetry.requests import new_request_id
 from .upstream.base import Forward, Outcome
 from .wire.call import Call, Principal, StreamedResult
 from .wire.errors import InvalidParams, McpError
-from .wire.messages import decode_params
-from .wire.types import CompleteResult, Completion, Implementation
+from .wire.messages import decode_params, encode
+from .wire.types import CallToolResult, CompleteResult, Completion, Implementation
 
 CHARACTERS_PER_TOKEN = 4
 MAX_PLANS = 10_000
 MAX_RECORDED_NAME = 1000
 """A caller chooses addresses of resources, names of tools that are not listed, and the name of its client."""
+OWN_TOOLS = "toolyard"
+"""Stands for a server in `[limits]`, for the gateway's own tools."""
 TOOL_CALL = "tools/call"
 COMPLETE = "completion/complete"
 STORED = "results/read"
@@ -73,7 +77,12 @@ class RefusedByRuleError(InvalidParams):
     """A rule forbids this call with these arguments. The caller sees the tool, so the rule may be named."""
 
     def __init__(self, what: str, rule: str) -> None:
-        super().__init__(f"{what!r} may not be used with these arguments: refused by {rule!r} of [access]")
+        super().__init__(
+            said(
+                f"{what!r} may not be used with these arguments: refused by {rule!r} of [access]",
+                f"{what!r} não pode ser usado com estes argumentos: recusado por {rule!r} de [access]",
+            )
+        )
         self.rule = rule
 
 
@@ -324,8 +333,12 @@ class Guard:
     ) -> Approval | Outcome:
         """An outcome is for the client: the question, or that a person refused."""
         if self.approvals is None:
+            shown = subject.own[:80]
             raise InvalidParams(
-                f"{subject.own[:80]!r} needs a person's consent, and nobody can be asked here"
+                said(
+                    f"{shown!r} needs a person's consent, and nobody can be asked here",
+                    f"{shown!r} precisa do consentimento de uma pessoa, e aqui não há a quem perguntar",
+                )
             )
         try:
             return await self.approvals.ask(forward, subject.server, subject.own, decision.rule)
@@ -367,8 +380,10 @@ class Guard:
         access, principal = self.access, forward.call.caller.principal
         assert access is not None
         if not access.rights(principal).sees(subject.kind, subject.server, subject.own, subject.reads):
-            what = {TOOLS.name: "tool", PROMPTS.name: "prompt"}.get(subject.kind.name, "resource")
-            raise InvalidParams(f"Unknown {what}: {subject.own[:80]!r}")
+            raise unknown(
+                "tool" if subject.kind is TOOLS else "prompt" if subject.kind is PROMPTS else "resource",
+                subject.own,
+            )
         refusal = RefusedByRuleError(subject.own[:80], decision.rule)
         if subject.kind is not TOOLS:
             raise refusal
@@ -378,12 +393,41 @@ class Guard:
     def _lacking(self, principal: Principal, decision: Decision) -> McpError:
         if self._challenge is not None:
             return self._challenge(principal, decision.scopes)
-        return InvalidParams(f"The credential lacks a scope: this needs {' '.join(decision.scopes)}")
+        needed = " ".join(decision.scopes)
+        return InvalidParams(
+            said(
+                f"The credential lacks a scope: this needs {needed}",
+                f"Falta um escopo à credencial: isto exige {needed}",
+            )
+        )
+
+    async def counted(
+        self, call: Call, name: str, reads: bool, work: Callable[[], Awaitable[CallToolResult | Outcome]]
+    ) -> CallToolResult | Outcome:
+        """A search, or another meta tool that asks servers: limits count it as `toolyard/NAME`."""
+        if self.limiter is None:
+            return await work()
+        try:
+            admission = await self.limiter.admit(call.caller.principal, OWN_TOOLS, name, reads)
+        except LimitExceededError as error:
+            await self._note_own(call, name, "refused", Decision("deny", f"limit {error.limit}".rstrip()))
+            raise
+        size, failed = 0, True
+        try:
+            answer = await work()
+            size = answer.size if isinstance(answer, Outcome) else len(encode(answer))
+            failed = answer.is_error is True
+        finally:
+            await admission.finish(bytes=size, tokens=size // CHARACTERS_PER_TOKEN, failed=failed)
+        return answer
 
     # The record
 
     async def note_answered(self, call: Call, name: str, failed: bool) -> None:
         """Record a call of a meta tool that the gateway answered by itself."""
+        await self._note_own(call, name, "tool_error" if failed else "ok", _ALLOWED)
+
+    async def _note_own(self, call: Call, name: str, outcome: AuditOutcome, decision: Decision) -> None:
         if self.audit is None:
             return
         arguments = call.members().get("arguments")
@@ -391,10 +435,11 @@ class Guard:
             AuditRecord(
                 **_who(call),
                 time=now(),
-                outcome="tool_error" if failed else "ok",
+                outcome=outcome,
                 method=call.method,
                 tool=name,
-                decision="allow",
+                decision=decision.verb,
+                rule=decision.rule,
                 arguments_digest=self.audit.arguments.digest(arguments),
                 arguments=self.audit.arguments.redacted(arguments),
                 request_bytes=len(memoryview(call.params)),
@@ -525,7 +570,7 @@ class _Notes:
 def _arguments(forward: Forward) -> dict[str, Any]:
     arguments = read_arguments(forward)
     if not isinstance(arguments, dict):
-        raise InvalidParams("'arguments' must be a JSON object")
+        raise InvalidParams(said("'arguments' must be a JSON object", "'arguments' deve ser um objeto JSON"))
     return cast(dict[str, Any], arguments)
 
 
@@ -538,8 +583,8 @@ def _subject(target: CallTarget, forward: Forward) -> Subject | None:
     if method == COMPLETE:
         return _completed(server, forward)
     known = _KINDS.get(method)
-    if known is None:
-        return None
+    if known is None:  # a method of an extension is judged by its name, as a tool is
+        return None if method.startswith("tasks/") else Subject(TOOLS, server, target.own, None)
     kind, key = known
     own = target.own or decode_params(forward.params.get(key, Raw(b'""')), str)
     return Subject(kind, server, own, None)

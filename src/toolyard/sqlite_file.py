@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+from .file_access import FileFault, explain, refusal
+
 logger = logging.getLogger("toolyard")
 
 T = TypeVar("T")
@@ -96,10 +98,19 @@ _REASONS = {
 }
 
 
+def explain_fault(error: SqliteFileError, path: Path) -> FileFault:
+    """Say why a file cannot be used, for whoever runs this process."""
+    if isinstance(error, OSError):
+        return explain(error, path)
+    if (found := refusal(path)) is not None:
+        return found
+    return FileFault(f"{reason(error, None)} ({error})", "is it on a local disk, with room?")
+
+
 def reason(error: SqliteFileError, path: Path | None) -> str:
     """Say why a file cannot be used, for callers of a tool. The path goes to the log only."""
     if path is not None:
-        logger.warning("cannot use the database %s: %s", path, error)
+        logger.warning("cannot use the database %s: %s", path, explain_fault(error, path))
     if isinstance(error, OSError):
         return "the disk is full" if error.errno == errno.ENOSPC else error.strerror or "it cannot be reached"
     # Python before 3.12 sets no code on some errors, such as a closed connection.
@@ -115,7 +126,12 @@ def connect(
         _create(path)
     connection = sqlite3.connect(path or ":memory:", timeout=busy_seconds, isolation_level=None)
     try:
-        _use_wal(connection, busy_seconds)
+        if path is not None and _has_small_blocks(path):
+            _leave_wal(connection, busy_seconds)
+        else:
+            _use_wal(connection, busy_seconds)
+        # With WAL this is safe if the process is killed; a power cut may lose the last writes, not the file.
+        connection.execute("PRAGMA synchronous = NORMAL")
         prepare(connection)
     except BaseException:
         connection.close()
@@ -140,10 +156,39 @@ def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
+            return
+        except sqlite3.OperationalError as error:
+            if not _is_locked(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-    # With WAL this is safe if the process is killed; a power cut may lose the last writes, not the file.
-    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _is_locked(error: sqlite3.OperationalError) -> bool:
+    # Python before 3.12 sets no code on some errors.
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_BUSY) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+_SHARED_PAGE = 4096
+"""Of the memory that processes with one WAL share in a file, SQLite has one byte a page put on the disk."""
+
+
+def _has_small_blocks(path: Path) -> bool:
+    """Whether a page of that memory may have parts without a place on the disk, as on a small ext4.
+
+    Writing there when the disk is full ends the process by SIGBUS.
+    """
+    return hasattr(os, "statvfs") and os.statvfs(path).f_bsize < _SHARED_PAGE
+
+
+def _leave_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # then a file that still has a WAL shares no memory
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+    except sqlite3.OperationalError as error:
+        if not _is_locked(error):
+            raise
+        # Others have it open, so it stays as they have it: what they share is on the disk.
+    connection.execute(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
+    connection.execute("PRAGMA locking_mode = NORMAL")
+    connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # reading is what gives the lock back

@@ -45,10 +45,29 @@ def test_a_file_of_claude_code_is_read_as_it_means_it() -> None:
         ('description: "a \\"b\\"\\n c"', 'a "b"\n c'),
         ("description: 'it''s'", "it's"),
         ("description: one\n  and more", "one and more"),
+        ("description: one # two", "one"),
+        ("description: one#two", "one#two"),
+        ("description: 'one # two'  # three", "one # two"),
     ],
 )
 def test_texts_may_have_any_form_of_yaml(head: str, wanted: str) -> None:
     assert parse_agent(agent(f"name: a\n{head}"), FILE).description == wanted
+
+
+BLANKS = " " * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        (f"a{BLANKS}b", f"a{BLANKS}b"),
+        (f"'a{BLANKS}b'", f"a{BLANKS}b"),
+        ("'a'" + " #" * 500_000 + "'", "a'" + " #" * 500_000),
+    ],
+    ids=["plain", "quoted", "no comments"],
+)
+def test_a_value_of_a_megabyte_is_read_in_one_pass(written: str, wanted: str) -> None:
+    assert parse_agent(agent(f"name: a\ndescription: {written}"), FILE).description == wanted
 
 
 @pytest.mark.parametrize(
@@ -121,7 +140,7 @@ def test_the_shipped_agents_have_the_rules_of_the_report_expert(tmp_path: Path) 
     assert library.below(expert) == []
     prompt = expert.system_prompt(".", date(2026, 11, 18))
     for rule in (
-        "stop_after` 10",
+        "10 pages",
         "one call of `crawl_parallel`",
         "Wednesday, 18 November 2026",
         "executive",

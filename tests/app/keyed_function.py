@@ -5,9 +5,19 @@ import json
 import sys
 from typing import Any
 
-from toolyard.kit import CallerKeys, Context, Image, Server
+from toolyard.kit import CallerKeys, Context, Image, Secret, Server
 
-server = Server("keyed", version="1.0", caller_keys=CallerKeys(("x-tiflux-api-key",), required=False))
+FATAL = "tenant-with-a-key-that-breaks-it"
+
+
+async def admit(key: Secret) -> None:
+    """Fails in a way its author did not foresee, for one key."""
+    if key.reveal() == FATAL:
+        raise RuntimeError(f"not foreseen, with {key.reveal()}")
+
+
+KEYS = CallerKeys(("x-tiflux-api-key",), required=False, admit=admit)
+server = Server("keyed", version="1.0", caller_keys=KEYS)
 
 
 @server.tool

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
 from typing import Any
 
-from tests.serving import MODERN, PATIENCE, PREFIX
+from tests.serving import MODERN, PATIENCE, PREFIX, live
 from toolyard.edge.http.server import uvicorn_server
 
 LEGACY = "2025-11-25"
@@ -210,7 +210,7 @@ class Speaker:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
-            await _live(receive, send)
+            await live(receive, send)
             return
         body = b""
         more = True
@@ -331,14 +331,6 @@ class Speaker:
                 future.cancel()
                 with suppress(asyncio.CancelledError):
                     await future
-
-
-async def _live(receive: Any, send: Any) -> None:
-    while True:
-        event = await receive()
-        await send({"type": f"{event['type']}.complete"})
-        if event["type"] == "lifespan.shutdown":
-            return
 
 
 @asynccontextmanager

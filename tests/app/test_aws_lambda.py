@@ -9,9 +9,11 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from tests.app.keyed_function import FATAL
 from tests.app.keyed_function import server as keyed
 from tests.edge.lambda_client import LambdaClient
 from tests.serving import modern
+from tests.waiting import PATIENCE
 from toolyard.app.aws_lambda import LambdaFunction, build, seconds_left
 from toolyard.kit.loader import LoadError
 
@@ -40,7 +42,7 @@ def run(*events: Any, **variables: str) -> tuple[list[Any], list[dict[str, Any]]
         capture_output=True,
         text=True,
         check=True,
-        timeout=50,
+        timeout=PATIENCE,
     )
     lines = [json.loads(line) for line in ended.stderr.splitlines()]
     return [json.loads(line) for line in ended.stdout.splitlines()], lines, ended.stderr
@@ -85,6 +87,19 @@ def test_a_call_that_cancels_itself_is_answered_and_the_next_one_is_served():
     assert [reply["statusCode"] for reply in replies] == [500, 200]
     assert json.loads(replies[0]["body"])["error"]["code"] == -32603
     assert any("cancelled from inside" in line["message"] for line in lines)
+
+
+def test_a_fault_of_the_function_is_500_and_neither_reply_nor_log_has_the_key():
+    fatal = event("tools/list", **{"x-tiflux-api-key": FATAL})
+    replies, lines, log = run(fatal, event("tools/list", **KEY), TOOLYARD_KEY="a key that all instances have")
+    assert [reply["statusCode"] for reply in replies] == [500, 200]
+    error = json.loads(replies[0]["body"])["error"]
+    assert error == {"code": -32603, "message": "Internal error; the server's log has the details"}
+    assert FATAL not in log + json.dumps(replies)
+    (failed,) = [line for line in lines if "exception" in line]
+    assert "RuntimeError: not foreseen" in failed["exception"]
+    told = [line for line in lines if line["logger"] == "toolyard.requests"]
+    assert [(line["status"], line["outcome"]) for line in told] == [(500, "error"), (200, "ok")]
 
 
 async def test_where_callers_can_bring_keys_they_must():

@@ -13,7 +13,7 @@ from tests.serving import call_asgi, http, modern
 from toolyard.app import Gateway, asgi
 from toolyard.callers.keys import ApiKeys, KeyHolder
 from toolyard.config import Config, ConfigError, GatewayConfig, load
-from toolyard.config.callers import AuthConfig, ProxyConfig
+from toolyard.config.callers import AuditConfig, AuthConfig, ProxyConfig
 
 KEYS = AuthConfig(keys=True, required=True)
 
@@ -72,6 +72,32 @@ async def test_a_proxy_names_callers():
     elsewhere = AuthConfig(proxy=ProxyConfig(addresses=("10.0.0.1",)), required=True)
     async with yard(INSIDE, tables={"auth": elsewhere}) as front:
         assert (await front.modern("tools/list", headers={"X-Forwarded-User": "anna"})).status == 401
+
+
+async def test_behind_a_configured_proxy_nobody_is_the_local_user():
+    proxies = ("127.0.0.1",)
+    async with yard(INSIDE, tables={"auth": AuthConfig(keys=True)}, proxies=proxies) as front:
+        assert (await front.modern("tools/list")).status == 401
+        assert (await front.modern("tools/list", headers={"X-Forwarded-For": "127.0.0.1"})).status == 401
+        anna = await key(front)
+        assert (await front.modern("tools/list", headers=anna)).status == 200
+    # Whom a proxy names is still believed by the address of its connection, and of nobody else's.
+    named = {"X-Forwarded-User": "anna", "X-Forwarded-For": "192.0.2.7"}
+    for addresses, status in ((("127.0.0.1",), 200), (("192.0.2.7",), 401)):
+        auth = AuthConfig(proxy=ProxyConfig(addresses=addresses))
+        async with yard(INSIDE, tables={"auth": auth}, proxies=proxies) as front:
+            assert (await front.modern("tools/list", headers=named)).status == status
+
+
+async def test_an_audit_has_the_address_of_the_client_behind_a_configured_proxy(tmp_path: Any):
+    tables = {"auth": KEYS, "audit": AuditConfig(url=f"file:{tmp_path / 'audit'}")}
+    async with yard(INSIDE, tables=tables, proxies=("127.0.0.1",)) as front:
+        wrong = {"Authorization": "Bearer ty_x", "X-Forwarded-For": "198.51.100.1, 192.0.2.7"}
+        assert (await front.modern("tools/list", headers=wrong)).status == 401
+    (file,) = (tmp_path / "audit").glob("*.jsonl")
+    assert b"192.0.2.7" in file.read_bytes()
+    assert b"198.51.100.1" not in file.read_bytes()
+    assert b"127.0.0.1" not in file.read_bytes()
 
 
 async def test_keys_for_servers_are_no_keys_of_the_gateway_and_go_on_as_before():

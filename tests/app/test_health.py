@@ -13,6 +13,7 @@ import pytest
 
 from tests.app.speaker import Speaker, free_port, silent, speaking, tool
 from tests.app.yard import Yard, at, yard
+from tests.audit.records import full_disk
 from tests.stores import PASSWORD, RedisServer
 from tests.waiting import until
 from toolyard.app.storage import GatewayStorage
@@ -90,6 +91,23 @@ async def test_a_probe_does_not_hang_on_a_redis_that_does():
             await storage.check()
             shown = storage.probes["state"].as_dict()
             assert (shown["state"], shown["reason"]) == ("down", "no answer within 0.1 s")
+
+
+async def test_a_state_that_takes_no_entry_is_down_and_the_log_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async with probed(f"sqlite://{tmp_path}/state.db", probe_max_age=0.0) as storage:
+
+        async def state() -> str:
+            await storage.check()
+            return storage.probes["state"].as_dict()["state"]
+
+        assert await state() == "up"
+        with full_disk(0):
+            assert [await state() for _ in range(2)] == ["down", "down"]
+        assert await state() == "up"
+    (told,) = lines(caplog, "state store: the state file")
+    assert "state.db" in told
 
 
 async def test_who_may_not_see_it_all_is_still_told_that_all_is_not_well(redis: RedisServer):
@@ -193,6 +211,19 @@ async def test_successful_calls_are_logged_with_who_made_them_when_that_is_wante
     assert "forwarded_for" not in first
     assert second["forwarded_for"] == "203.0.113.7"
     assert len({record["client"] for record in logged}) == len(logged) - 1
+
+
+async def test_the_address_in_the_log_is_the_clients_behind_a_configured_proxy(
+    caplog: pytest.LogCaptureFixture,
+):
+    tables = {"telemetry": TelemetryConfig(access_log=True)}
+    with caplog.at_level(logging.INFO, "toolyard"):
+        async with (
+            speaking(Speaker("modern", [tool("echo")])) as url,
+            yard(at(url), tables=tables, proxies=("127.0.0.1",)) as front,
+        ):
+            await call_twice(front)
+    assert [call["address"] for call in calls(caplog)] == ["127.0.0.1", "203.0.113.7"]
 
 
 async def test_successful_calls_are_not_logged_unless_that_is_wanted(caplog: pytest.LogCaptureFixture):

@@ -41,8 +41,21 @@ async def test_a_legacy_session_hears_the_same_error():
         call = {"name": "mcp__up__echo", "arguments": {"text": "hi"}}
         assert "result" in (await session.request("tools/call", call)).json
         refused = await session.request("tools/call", call)
-        assert refused.json["error"]["code"] == -32029
+        assert (refused.status, refused.json["error"]["code"]) == (200, -32029), (
+            "older SDKs end the session at 429"
+        )
+        assert int(refused.headers["retry-after"]) == refused.json["error"]["data"]["retry_after"]
         assert await echo(front) == 429, "both eras are one caller"
+
+
+async def test_a_call_through_a_meta_tool_is_refused_like_any_other():
+    tables = limits(calls=1, window=CENTURY)
+    async with speaking(Speaker("modern")) as url, yard(at(url), tables=tables, view="search") as front:
+        arguments = {"tool": "mcp__up__echo", "arguments": {"text": "hi"}}
+        assert (await front.call("call_tool", arguments)).status == 200
+        refused = await front.call("call_tool", arguments)
+        assert (refused.status, refused.json["error"]["code"]) == (429, -32029)
+        assert "retry-after" in refused.headers
 
 
 async def test_users_have_limits_of_their_own():
@@ -64,6 +77,33 @@ async def test_every_way_to_a_tool_is_counted():
         assert (several["succeeded"], several["failed"]) == (2, 1)
         assert "Limit 'few' reached" in str(several)
         assert (await front.call("echo", {"text": "hi"}, path="/mcp/up")).status == 429
+
+
+SEARCH = {"queries": [{"use_case": "repeat a text"}]}
+
+
+async def test_searches_and_questions_to_servers_are_counted():
+    tables = limits(calls=3, window=CENTURY)
+    async with speaking(Speaker("modern")) as url, yard(at(url), tables=tables, view="search") as front:
+        assert (await front.call("search_tools", SEARCH)).status == 200
+        assert (await front.call("describe_tools", {"tools": ["mcp__up__echo"]})).status == 200
+        assert await echo(front) == 200
+        for _ in range(2):
+            refused = await front.call("search_tools", SEARCH)
+            assert (refused.status, refused.json["error"]["data"]["limit"]) == (429, "few")
+
+
+@pytest.mark.parametrize(
+    ("tools", "searches", "calls"),
+    [("toolyard/search_tools", [200, 429], [200, 200]), ("up", [200, 200], [200, 429])],
+)
+async def test_a_rule_names_searches_or_a_server_and_the_other_is_free(
+    tools: str, searches: list[int], calls: list[int]
+):
+    tables = limits(calls=1, window=CENTURY, tools=(tools,))
+    async with speaking(Speaker("modern")) as url, yard(at(url), tables=tables, view="search") as front:
+        assert [(await front.call("search_tools", SEARCH)).status for _ in range(2)] == searches
+        assert [await echo(front) for _ in range(2)] == calls
 
 
 async def test_slots_are_free_again_when_calls_end():

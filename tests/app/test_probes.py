@@ -8,11 +8,19 @@ import pytest
 
 from tests.app.speaker import Speaker, speaking, tool
 from tests.app.yard import Yard, at, yard
+from tests.audit.records import full_disk
 from tests.serving import Answer, call_asgi, http
 from tests.stores import PASSWORD, RedisServer
 from toolyard.app import Gateway, asgi
-from toolyard.config import Config, GatewayConfig, StateConfig
-from toolyard.config.callers import AuthConfig, IssuerConfig
+from toolyard.config import (
+    Config,
+    GatewayConfig,
+    InProcess,
+    ResultsConfig,
+    ServerConfig,
+    StateConfig,
+)
+from toolyard.config.callers import AuditConfig, AuthConfig, IssuerConfig
 from toolyard.kit import Server
 
 
@@ -50,10 +58,33 @@ async def test_it_is_not_ready_while_the_state_store_is_away_but_lives(redis: Re
     redis.stop()
     async with yard(**kept_in(redis.url)) as front:
         ready = await probe(front, "ready")
-        assert (ready.status, ready.json["reasons"]) == (503, ["the state store does not answer"])
+        assert (ready.status, ready.json["reasons"]) == (503, ["the state store cannot be used"])
         assert PASSWORD not in str(ready)
         assert str(redis.port) not in str(ready.json), "everybody sees it"
         assert (await probe(front, "live")).status == 200
+
+
+@pytest.mark.parametrize("audit", ["file:", "sqlite:"])
+@pytest.mark.parametrize("unavailable", ["closed", "open"])
+async def test_it_is_not_ready_while_every_call_would_be_refused_for_a_full_disk(
+    audit: str, unavailable: Any
+):
+    demo = ServerConfig(name="demo", where=InProcess(module="toolyard.servers.demo"))
+    tables = {"audit": AuditConfig(url=audit, unavailable=unavailable)}
+    async with yard(demo, results=ResultsConfig(), tables=tables) as front:
+        await front.tools()
+        with full_disk(0):
+            ready = await probe(front, "ready")
+            health = await front.health()
+            called = await front.call("mcp__demo__echo", {"text": "hello"})
+            assert (await probe(front, "live")).status == 200
+    is_refused = unavailable == "closed"
+    assert called.status == (503 if is_refused else 200)
+    assert ready.status == called.status
+    assert "the audit cannot be written" in ready.json["reasons" if is_refused else "warnings"]
+    assert health["status"] == "degraded"
+    assert "full" in health["audit"]["reason"]
+    assert "full" in health["store"]["reason"]
 
 
 async def test_probes_need_no_credential_and_no_known_host():
@@ -81,6 +112,8 @@ async def test_it_is_ready_from_its_start_until_its_end(tmp_path: Any):
         return answer.status, answer.json.get("reasons")
 
     assert await ready() == (503, ["it is starting"])
+    health = (await asked(app, "/health")).json
+    assert (health["status"], health["start"][:18]) == ("degraded", "it has not started")
     await app.start()
     assert await ready() == (200, None)
     await app.close()

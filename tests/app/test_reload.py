@@ -200,16 +200,24 @@ async def test_a_changed_file_is_taken_over_and_a_broken_one_is_not(tmp_path: Pa
             assert set(health["servers"]) == {"b"}
 
 
-async def test_a_file_that_is_gone_for_a_moment_changes_nothing(tmp_path: Path):
+async def test_a_file_that_is_gone_for_a_moment_changes_nothing_and_the_log_says_both(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("INFO", "toolyard.app")
     path = tmp_path / "toolyard.toml"
     async with speaking(Speaker("modern")) as a:
         write(path, ("a", a))
-        async with as_written(path) as front, watched(front, path):
-            path.unlink()
-            health = await front.until_health(lambda health: "config" in health)
-            assert set(health["servers"]) == {"a"}
-            write(path, ("a", a))
-            await front.until_health(lambda health: "config" not in health)
+        async with as_written(path) as front:
+            front.gateway.config = load(path)
+            async with watched(front, path):
+                path.unlink()
+                health = await front.until_health(lambda health: "config" in health)
+                assert set(health["servers"]) == {"a"}
+                write(path, ("a", a))
+                await front.until_health(lambda health: "config" not in health)
+    said = [record.getMessage() for record in caplog.records if "configuration" in record.getMessage()]
+    assert said[0].startswith("the changed configuration is not used: ")
+    assert said[1:] == ["the configuration can be used again, and is what is served"]
 
 
 async def test_a_change_that_came_before_it_was_watched_is_taken_over(tmp_path: Path):
@@ -235,6 +243,24 @@ async def test_an_included_file_is_watched_too(tmp_path: Path):
             async with watched(front, path):
                 included.write_text(json.dumps({"mcpServers": {"a": {"url": a}}}))
                 await front.until_health(lambda health: "a" in health["servers"])
+
+
+async def test_a_file_of_variables_is_watched_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TOOLYARD_TEST_PLACE", "")  # so that it is gone afterwards
+    monkeypatch.delenv("TOOLYARD_TEST_PLACE")
+    path, variables = tmp_path / "toolyard.toml", tmp_path / ".env"
+    async with speaking(Speaker("modern")) as a, speaking(Speaker("modern", [tool("other")])) as b:
+        variables.write_text(f"TOOLYARD_TEST_PLACE={a}")
+        write(path, ("up", "${TOOLYARD_TEST_PLACE}"))
+        path.write_text(f'env_file = ".env"\n{path.read_text()}')
+        async with as_written(path) as front:
+            front.gateway.config = load(path)
+            async with watched(front, path):
+                assert await front.tools() == ["mcp__up__echo"]
+                line = await front.listen(toolsListChanged=True)
+                variables.write_text(f"TOOLYARD_TEST_PLACE={b}")
+                assert (await line.next_message())["method"] == TOOLS_CHANGED
+                assert await front.tools() == ["mcp__up__other"]
 
 
 async def test_an_entry_that_cannot_be_used_is_named_and_the_others_go_on(tmp_path: Path):

@@ -121,6 +121,8 @@ async def test_only_the_machine_itself_asks_where_nobody_is_asked_who_they_are()
         assert (await get(front, origin="https://evil.example")).status == 403
         spoofed = await front.client.raw(http("GET", "/usage", {}, host="evil.example"))
         assert spoofed.status == 403
+    async with yard(tables={"limits": LIMITS}, proxies=("127.0.0.1",)) as front:
+        assert (await get(front)).status == 403
 
 
 @pytest.mark.parametrize(

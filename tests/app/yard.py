@@ -9,6 +9,7 @@ from typing import Any
 from tests.app.speaker import on_port
 from tests.serving import PATIENCE, Answer, Client, LegacyClient, Line, http, modern
 from toolyard.app import Gateway, asgi
+from toolyard.app.upstreams import UpstreamTap
 from toolyard.config import Config, GatewayConfig, Http, ResultsConfig, ServerConfig
 
 KEY = b"for the yards of the tests, thirty-two"
@@ -94,6 +95,8 @@ async def yard(
     identify: Any = None,
     results: ResultsConfig = AS_THEY_ARE,
     tables: dict[str, Any] = {},  # noqa: B006 (never changed)
+    key: bytes | None = KEY,
+    tap: UpstreamTap | None = None,
     **settings: Any,
 ) -> AsyncIterator[Yard]:
     """`tables` are others of the configuration.
@@ -104,7 +107,7 @@ async def yard(
     with tempfile.TemporaryDirectory() as folder:
         usual: dict[str, Any] = {"view": "all", "state_dir": state or folder}
         gateway = GatewayConfig(**usual | settings)
-        built = Gateway(Config(servers=servers, gateway=gateway, results=results, **tables), KEY)
+        built = Gateway(Config(servers=servers, gateway=gateway, results=results, **tables), key, tap=tap)
         async with on_port(asgi(built, identify=identify)) as port:
             client = Client(port)
             try:

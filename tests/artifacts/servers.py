@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from urllib.request import Request, urlopen
 
-PATIENCE = 60.0
-"""Seconds to wait for a server. Reached only when something is wrong."""
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 AZURITE = ROOT / "build" / "azurite" / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
 NODE = ROOT / ".venv" / "bin" / "node"

@@ -61,7 +61,7 @@ def test_without_the_extra_the_command_to_install_it_is_given(tmp_path: Path) ->
     command = [sys.executable, "-c", start, "stdio", "--config", str(config)]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     assert done.returncode != 0
-    assert "pip install 'toolyard[objects]'" in done.stderr
+    assert "extras add objects" in done.stderr
     assert "Traceback" not in done.stderr
 
 

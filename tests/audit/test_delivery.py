@@ -11,12 +11,11 @@ import pytest
 from aiohttp import web
 
 from tests.audit.records import KEY, record
+from tests.waiting import PATIENCE
 from toolyard.audit import AuditLog, open_audit
 from toolyard.audit.delivery import AuditDelivery, WebhookSink
 from toolyard.audit.record import ArgumentPolicy
 from toolyard.config.callers import AuditConfig
-
-PATIENCE = 20.0
 
 
 class Receiver:

@@ -57,17 +57,26 @@ async def test_a_limit_is_named_and_a_question_is_no_call(tmp_path: Path) -> Non
             default="allow", rules=(AccessRule(name="ask", confirm=("up/write_notes",), allow=("*",)),)
         ),
         "limits": LimitsConfig(
-            rules=(LimitRule(name="once", tools=("up/read_notes",), calls=1, window=3600),)
+            rules=(
+                LimitRule(name="once", tools=("up/read_notes",), calls=1, window=3600),
+                LimitRule(name="one search", tools=("toolyard/search_tools",), calls=1, window=3600),
+            )
         ),
     }
     async with serving(notes.asgi()) as up:
-        front = yard(at(f"http://127.0.0.1:{up.port}/mcp"), tables=tables, state=str(tmp_path))
+        front = yard(at(f"http://127.0.0.1:{up.port}/mcp"), view="search", tables=tables, state=str(tmp_path))
         async with front as place:
+            search = {"queries": [{"use_case": "read notes"}]}
+            assert [(await place.call("search_tools", search)).status for _ in range(2)] == [200, 429]
             assert await place.says("mcp__up__read_notes")
             assert (await place.call("mcp__up__read_notes")).status == 429
             able = {"elicitation": {}}
             asked = await place.call("mcp__up__write_notes", capabilities=able)
             assert asked.result["resultType"] == "input_required"
     found = [(one["tool"], one["outcome"], one.get("rule", "")) for one in records(tmp_path)]
+    assert [one for one in found if one[0] == "search_tools"] == [
+        ("search_tools", "ok", ""),
+        ("search_tools", "refused", "limit one search"),
+    ]
     assert ("read_notes", "refused", "limit once") in found
     assert ("write_notes", "asked", "ask") in found

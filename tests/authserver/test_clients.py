@@ -1,6 +1,7 @@
 """Clients: the registrations that real ones send, the redirects that count, and documents about clients."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.authserver.yard import Browser, HandMadeClient, login_yard, register, registered
+from toolyard.authserver.brakes import BusyError
 from toolyard.authserver.clients import (
     OAuthClients,
     RegistrationError,
@@ -19,6 +21,7 @@ from toolyard.authserver.clients import (
     shown_name,
 )
 from toolyard.authserver.documents import FAILED_SECONDS, MIN_FRESH, PINNED, FetchedDocuments, freshness
+from toolyard.config.callers import LoginServerConfig
 from toolyard.wire.seal import Sealer
 
 PUBLIC = {"token_endpoint_auth_method": "none", "grant_types": ["authorization_code", "refresh_token"]}
@@ -403,3 +406,126 @@ async def test_an_address_that_no_document_can_have_is_not_asked(url: str):
     documents = FetchedDocuments(resolve=nowhere)
     assert await documents.find(url) is None
     await documents.close()
+
+
+# Strangers choose what is fetched, and how slowly it answers
+
+
+@asynccontextmanager
+async def silent_sites(count: int) -> AsyncIterator[tuple[list[str], "asyncio.Queue[None]"]]:
+    """Sites that read a request and never answer, and a queue with an entry for each request."""
+    asked = asyncio.Queue[None]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            asked.put_nowait(None)
+            await reader.read()
+        writer.close()
+
+    async with contextlib.AsyncExitStack() as stack:
+        servers = [
+            await stack.enter_async_context(await asyncio.start_server(serve, "127.0.0.1", 0))
+            for _ in range(count)
+        ]
+        yield [f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/" for server in servers], asked
+
+
+async def ended(tasks: list["asyncio.Task[Any]"]) -> list[Any]:
+    for task in tasks:
+        task.cancel()
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_good_client_does_not_wait_for_hostile_ones():
+    documents = FetchedDocuments(("127.0.0.1",), seconds=3600)
+    async with site() as good, silent_sites(30) as (urls, asked):
+        hostile = [asyncio.create_task(documents.find(f"{url}c", "192.0.2.1")) for url in urls]
+        for _ in hostile:
+            await asked.get()
+        assert await documents.find(good.url, "192.0.2.1") is not None
+        assert not any(task.done() for task in hostile)
+        await ended(hostile)
+        await documents.close()
+
+
+async def test_a_host_an_asker_and_all_together_have_a_share_and_equal_requests_count_once():
+    documents = FetchedDocuments(("127.0.0.1",), seconds=3600)
+    async with site() as good, silent_sites(16) as (urls, asked):
+        tasks: list[asyncio.Task[Any]] = []
+
+        async def begin(url: str, asker: str) -> None:
+            tasks.append(asyncio.create_task(documents.find(url, asker)))
+            await asked.get()
+
+        for number in range(4):
+            await begin(f"{urls[0]}{number}x", "192.0.2.1")
+        with pytest.raises(BusyError):  # of this host
+            await documents.find(f"{urls[0]}more", "192.0.2.2")
+        tasks += [asyncio.create_task(documents.find(f"{urls[0]}0x", f"192.0.2.{n}")) for n in range(100)]
+        for number in range(28):
+            await begin(f"{urls[1 + number % 7]}{number}x", "192.0.2.1")
+        with pytest.raises(BusyError):  # for this asker
+            await documents.find(good.url, "192.0.2.1")
+        assert await documents.find(good.url, "192.0.2.2") is not None
+        for number in range(32):
+            await begin(f"{urls[8 + number % 8]}{number}x", "192.0.2.2")
+        with pytest.raises(BusyError):  # at all
+            await documents.find(f"{good.url}?new", "192.0.2.3")
+        assert await documents.find(good.url, "192.0.2.3") is not None  # it is known already
+        assert asked.empty()
+        await ended(tasks)
+        await documents.close()
+
+
+async def test_documents_that_fail_never_push_out_good_ones():
+    documents = FetchedDocuments(("127.0.0.1",), clock=lambda: 0.0)
+    async with site() as good, site() as bad:
+        assert await documents.find(good.url)
+        bad.answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+        for number in range(600):
+            assert await documents.find(f"{bad.url}?{number}") is None
+        assert await documents.find(good.url)
+        assert (good.asked, bad.asked) == (1, 600)
+    await documents.close()
+
+
+async def test_a_place_is_taken_as_long_as_the_name_server_is_asked():
+    names = {f"slow{number}.example" for number in range(32)}
+    asked, may = asyncio.Queue[None](), asyncio.Event()
+
+    async def look_up(host: str, port: int) -> list[str]:
+        asked.put_nowait(None)
+        await may.wait()
+        return ["127.0.0.1"]
+
+    documents = FetchedDocuments(resolve=look_up, seconds=0.01)
+    found = [documents.find(f"https://{name}/c", "192.0.2.1") for name in names]
+    assert await asyncio.gather(*found) == [None] * 32
+    assert asked.qsize() == 32
+    with pytest.raises(BusyError):
+        await documents.find("https://one-more.example/c", "192.0.2.1")
+    may.set()
+    while True:
+        with contextlib.suppress(BusyError):
+            assert await documents.find("https://one-more.example/c", "192.0.2.1") is None
+            break
+        await asyncio.sleep(0)
+    await documents.close()
+
+
+async def test_who_cannot_be_served_now_is_told_when_to_come_again(tmp_path: Path):
+    server = LoginServerConfig(client_hosts=("127.0.0.1",))
+    async with login_yard(tmp_path, server) as yard, silent_sites(1) as (urls, asked), Browser() as browser:
+        tasks: list[asyncio.Task[Any]] = []
+        for number in range(4):
+            client = HandMadeClient(yard, {"client_id": f"{urls[0]}{number}x"})
+            tasks.append(asyncio.create_task(browser.get(client.url())))
+            await asked.get()
+        client = HandMadeClient(yard, {"client_id": f"{urls[0]}more"})
+        page = await browser.get(client.url())
+        assert (page.status, page.headers["retry-after"]) == (503, "5")
+        assert "Try again in a moment" in page.text
+        assert (await client.redeem("code"))[1]["error"] == "temporarily_unavailable"
+        assert asked.empty()
+        await ended(tasks)

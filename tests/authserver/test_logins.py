@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.authserver.yard import new_verifier, quick_hasher
+from toolyard.authserver.brakes import TooManyTriesError
 from toolyard.authserver.logins import (
     CODE_SECONDS,
     GRACE_SECONDS,
@@ -14,7 +15,7 @@ from toolyard.authserver.logins import (
     SignedIn,
     TokenRequestError,
 )
-from toolyard.authserver.users import LocalUsers, LoginUserError, PasswordHasher, TooManyTriesError
+from toolyard.authserver.users import LocalUsers, LoginUserError, PasswordHasher
 from toolyard.callers.errors import InvalidTokenError
 from toolyard.callers.names import CallerNameError
 from toolyard.config.callers import LoginServerConfig

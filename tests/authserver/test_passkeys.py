@@ -22,7 +22,16 @@ from tests.authserver.authenticator import (
     send,
     text,
 )
-from tests.authserver.yard import NAME, PASSWORD, Browser, LoginYard, Page, login_yard, registered
+from tests.authserver.yard import (
+    BEHIND_PROXY,
+    NAME,
+    PASSWORD,
+    Browser,
+    LoginYard,
+    Page,
+    login_yard,
+    registered,
+)
 from toolyard.authserver.users import LocalUsers, LoginUserError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -30,7 +39,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def yard(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LoginYard]:
-    async with login_yard(tmp_path_factory.mktemp("yard"), host="localhost") as found:
+    async with login_yard(tmp_path_factory.mktemp("yard"), host="localhost", gateway=BEHIND_PROXY) as found:
         yield found
 
 
@@ -413,7 +422,7 @@ async def test_a_removed_user_does_not_get_in_and_neither_does_a_namesake(yard: 
 
 
 async def test_wrong_passkeys_are_slowed_for_their_sender_and_for_nobody_else(tmp_path: Path):
-    async with login_yard(tmp_path, host="localhost") as yard:
+    async with login_yard(tmp_path, host="localhost", gateway=BEHIND_PROXY) as yard:
         authenticator = await with_passkey(yard, "olga")
         async with Browser(**{"X-Forwarded-For": "203.0.113.9"}) as guesser:
             page = await sign_in_page(yard, guesser)

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.authserver.yard import (
+    BEHIND_PROXY,
     NAME,
     PASSWORD,
     REDIRECT,
@@ -465,7 +466,7 @@ async def test_a_wrong_password_and_an_unknown_user_look_the_same(yard: LoginYar
 
 
 async def test_guessing_passwords_is_slowed_for_the_guesser_and_for_nobody_else(tmp_path: Path):
-    async with login_yard(tmp_path) as yard:
+    async with login_yard(tmp_path, gateway=BEHIND_PROXY) as yard:
         client = await registered(yard)
         async with Browser(**{"X-Forwarded-For": "203.0.113.9"}) as guesser:
             page = await guesser.get(client.url())

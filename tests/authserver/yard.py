@@ -25,6 +25,8 @@ from toolyard.state.store import State
 
 NAME, PASSWORD = "anna", "correct horse battery"
 REDIRECT = "http://127.0.0.1:3030/callback"
+BEHIND_PROXY = {"proxies": ("127.0.0.1",)}
+"""`[gateway]` of a yard whose browsers may say in X-Forwarded-For where they are."""
 _FORM = re.compile(r'<form[^>]*action="([^"]+)"[^>]*>(.*?)</form>', re.S)
 _HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)"')
 

@@ -95,10 +95,14 @@ def packed(output: Path, *arguments: str) -> Packed:
     command += ["--python", runs.version, "--arch", ARCH]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    return unpacked(runs, output)
+
+
+def unpacked(runs: Python, output: Path) -> Packed:
+    """What is in the folder that the command has written to; unpacked beside it, as AWS does."""
     folder = output / "unpacked"
     with zipfile.ZipFile(output / "function.zip") as archive:
         for entry in archive.infolist():
             file = Path(archive.extract(entry, folder))
             file.chmod(entry.external_attr >> 16 or 0o644)
-    template = yaml.load((output / "template.yaml").read_text("utf-8"), _Loader)
-    return Packed(runs, folder, template)
+    return Packed(runs, folder, yaml.load((output / "template.yaml").read_text("utf-8"), _Loader))

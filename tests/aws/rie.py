@@ -22,12 +22,12 @@ import pytest
 from tests.aws.events import Answered, answer_of
 from tests.processes import direct_children
 from tests.serving import http
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/rie/aws-lambda-rie"
 MANAGED = (sys.executable, "-m", "awslambdaric", "function.handler")
 """How a managed runtime starts a function, with the packages of this checkout beside it."""
-PATIENCE = 30.0
 _PATH = "/2015-03-31/functions/function/invocations"
 
 

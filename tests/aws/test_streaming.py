@@ -13,6 +13,7 @@ from tests.aws.proxy import Streamed, at_a_url
 from tests.aws.runtime_api import Runtime, running
 from tests.aws.works import write
 from tests.serving import Client, LegacyClient, modern
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "toolyard.edge.aws.runtime")
@@ -101,7 +102,7 @@ async def test_a_call_that_never_ends_is_answered_before_the_deadline(tmp_path: 
 async def test_a_function_that_cannot_be_loaded_says_so_to_the_runtime_api(tmp_path: Path):
     (tmp_path / "function.py").write_text("raise ValueError('no such table')\n", "utf-8")
     async with runtime(tmp_path) as instance:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             error = await instance.api.init_error
             assert await instance.process.wait() != 0
         assert error["errorType"].endswith("ValueError")

@@ -257,7 +257,7 @@ async def test_a_client_without_tasks_is_told_that_the_tool_needs_them():
 
 async def test_a_forged_ticket_is_an_unknown_task():
     tasks = Tasks(COMPLETED)
-    async with speaking(tasks.speaker) as url, bare(url) as front:
+    async with speaking(tasks.speaker) as url, yard(at(url)) as front:
         answer = await front.modern(
             "tasks/get", {"taskId": "own-id"}, capabilities={"extensions": {TASKS: {}}}
         )

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tests.app.speaker import Exchange, Json, Speaker, speaking, text
 from tests.app.yard import Yard, at, yard
 from tests.serving import Answer, modern
+from tests.waiting import PATIENCE
 from toolyard.wire.call import Principal
 
 ELICITATION = {"elicitation": {}}
@@ -174,7 +175,7 @@ async def test_hanging_up_cancels_the_call_upstream_before_a_question():
         line.hang_up()
         cancelled = await speaker.until_heard("notifications/cancelled")
         assert cancelled.params["requestId"] == speaker.heard("tools/call")[0].id
-        await asyncio.wait_for(left.wait(), 5)
+        await asyncio.wait_for(left.wait(), PATIENCE)
 
 
 async def test_hanging_up_after_an_answer_cancels_the_call_upstream():

@@ -17,10 +17,11 @@ from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 import aiohttp
 import pytest
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "build/oidc/node_modules/oidc-provider"
 PROGRAM = Path(__file__).with_name("oidc_provider.mjs")
-PATIENCE = 60.0
 REDIRECT = "http://127.0.0.1:3030/callback"
 CLIENT, SECRET = "yard", "yard-secret-of-the-tests"
 BASIC = {"Authorization": f"Basic {base64.b64encode(f'{CLIENT}:{SECRET}'.encode()).decode()}"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from toolyard.callers.authenticator import (
     FREE_REFUSALS,
     LONGEST_REFUSAL,
@@ -231,7 +231,7 @@ async def test_a_store_that_hangs_holds_up_no_known_caller_twice(time: Time):
     time.now += RECHECK_SECONDS
     await ask(who, bearer("opaque-1"))
     store.answers.clear()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         for _ in range(20):
             time.now += RECHECK_SECONDS
             assert (await ask(who, bearer("opaque-1"))).subject == "opaque-1"

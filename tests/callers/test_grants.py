@@ -409,6 +409,11 @@ async def test_a_name_that_looks_like_another_grant_of_the_caller_is_refused(yar
     assert await yard.make(Principal(tenant="other"), name="Helper")
 
 
+async def test_of_two_names_that_look_alike_one_is_taken_at_the_same_moment(yard: Yard):
+    made = await asyncio.gather(yard.make(name="coder"), yard.make(name="Coder"), return_exceptions=True)
+    assert {type(one) for one in made} == {str, GrantError}, made
+
+
 async def test_holders_cannot_imitate_agents_that_the_configuration_names(yard: Yard):
     token = await yard.make(TOKEN_HOLDER)
     grants = yard.another(agents=["deploy"])

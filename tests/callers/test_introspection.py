@@ -9,6 +9,7 @@ import pytest
 
 from tests.callers.issuer import RESOURCE, Issuer, shown
 from tests.rest.loopback import HANG_UP, Asked, Raw, loopback, reply
+from tests.waiting import PATIENCE
 from toolyard.callers.errors import InsufficientScopeError, InvalidTokenError, IssuerUnavailableError
 from toolyard.callers.introspection import FAILURES, PAUSE
 from toolyard.callers.issuer_client import IssuerClient
@@ -170,7 +171,7 @@ async def test_an_issuer_that_hangs_is_given_up(issuer: Issuer):
     issuer.client = IssuerClient(timeout=0.2)
     issuer.web.on(ASK, Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", never=True))
     introspector = issuer.introspector()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(IssuerUnavailableError):
             await introspector.verify(TOKEN, RESOURCE)
 

@@ -9,7 +9,7 @@ from joserfc.jwk import RSAKey
 
 from tests.callers.issuer import EC, KEYS, METADATA, RESOURCE, RSA, Issuer, shown
 from tests.rest.loopback import HANG_UP, NEVER, Asked, Raw, loopback, reply
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from toolyard.callers.errors import InvalidTokenError, IssuerUnavailableError
 from toolyard.callers.issuer_client import IssuerClient
 from toolyard.callers.key_sets import KEEP, MAX_DOCUMENT, metadata_urls, read_key_set
@@ -152,7 +152,7 @@ async def test_a_key_set_that_hangs_is_given_up(issuer: Issuer):
     issuer.web.on(KEYS, Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", never=True))
     verifier = issuer.verifier()
     waiting = [verifier.verify(issuer.token(jti=str(number)), RESOURCE) for number in range(20)]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         results = await asyncio.gather(*waiting, return_exceptions=True)
     assert all(isinstance(result, IssuerUnavailableError) for result in results)
     assert issuer.fetched == 1

@@ -2,7 +2,8 @@
 
 import pytest
 
-from toolyard.callers.names import CallerNameError, canonical_name, canonical_user, lookalikes
+from toolyard.callers.names import CallerNameError, canonical_name, canonical_user
+from toolyard.config.names import lookalikes
 
 
 def alike(one: str, other: str) -> bool:

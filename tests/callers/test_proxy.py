@@ -13,6 +13,7 @@ import pytest
 from tests.callers.test_edges import KEY, shop
 from tests.programs import find_program, needs
 from tests.serving import Answer, Client, Line, http, modern, serving
+from tests.waiting import PATIENCE
 from toolyard.callers.authenticator import Authenticator
 from toolyard.callers.keys import ApiKeys, KeyHolder
 from toolyard.config.callers import ProxyConfig
@@ -80,7 +81,7 @@ class Nginx:
         return (await self.call(path, **headers)).result["content"][0]["text"]
 
     async def _connected(self) -> Line:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 with suppress(FileNotFoundError, ConnectionRefusedError):
                     return Line(*await asyncio.open_unix_connection(str(self._socket)))

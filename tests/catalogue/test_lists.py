@@ -24,18 +24,19 @@ from toolyard.catalogue.items import (
 )
 from toolyard.catalogue.lists import ItemList, UnreadableListError, read_list
 from toolyard.config import Http, ServerConfig
-from toolyard.upstream.base import Forward, Outcome, Upstream
+from toolyard.upstream.base import Forward, Outcome, StatelessUpstream
 from toolyard.upstream.connection import GATEWAY_CALLER, UpstreamInfo
 from toolyard.upstream.handshake import MODERN_META
 from toolyard.upstream.messages.slices import SLICE
 from toolyard.upstream.messages.spool import Spool, Spooled
+from toolyard.wire.call import Call
 from toolyard.wire.errors import MethodNotFound
 
 
-class Lister(Upstream):
+class Lister(StatelessUpstream):
     """A server of which only lists are asked."""
 
-    async def info(self) -> UpstreamInfo:
+    async def info(self, call: Call | None = None) -> UpstreamInfo:
         raise NotImplementedError
 
     async def close(self) -> None:

@@ -7,13 +7,12 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = 20.0
-"""Seconds to wait for what should happen at once. Reached only when a test fails."""
+from tests.waiting import PATIENCE
 
 COMMAND = [sys.executable, "-m", "toolyard"]
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
@@ -29,10 +28,13 @@ class Outcome:
 class Toolyard:
     """Runs commands in one folder, with a home and a state folder of their own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: Path = Path(sys.executable)) -> None:
         self.folder = folder
+        self._command = [str(python), "-m", "toolyard"]
         self.state = folder / "state"
         self.patience = PATIENCE
+        self.before: Callable[[], None] | None = None
+        """Called in each process before the command begins."""
         unwanted = ("TOOLYARD_KEY", "TOOLYARD_API_KEY", "NO_COLOR", "FORCE_COLOR", "COLUMNS")
         self._environment = {name: value for name, value in os.environ.items() if name not in unwanted}
         self._environment |= {"XDG_STATE_HOME": str(self.state), "TERM": "xterm-256color"}
@@ -44,25 +46,27 @@ class Toolyard:
 
     def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> Outcome:
         done = subprocess.run(
-            [*COMMAND, *arguments],
+            [*self._command, *arguments],
             input=stdin,
             capture_output=True,
             text=True,
             cwd=self.folder,
             env=self._environment | environment,
             timeout=self.patience,
+            preexec_fn=self.before,
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*COMMAND, *arguments],
+            [*self._command, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.folder,
             env=self._environment | environment,
+            preexec_fn=self.before,
         )
 
     @contextmanager
@@ -76,20 +80,22 @@ class Toolyard:
             process.communicate()
 
     @contextmanager
-    def terminal(self, *arguments: str, **environment: str) -> Iterator["Terminal"]:
-        """The command with a terminal of 100 columns for input, output and errors."""
+    def terminal(self, *arguments: str, output: str = "", **environment: str) -> Iterator["Terminal"]:
+        """The command with a terminal of 100 columns for input, output (or a file for it) and errors."""
         ours, theirs = pty.openpty()
+        stdout = os.open(self.folder / output, os.O_CREAT | os.O_WRONLY) if output else os.dup(theirs)
         sizes = {"COLUMNS": "100", "LINES": "40"}
         process = subprocess.Popen(
-            [*COMMAND, *arguments],
+            [*self._command, *arguments],
             stdin=theirs,
-            stdout=theirs,
+            stdout=stdout,
             stderr=theirs,
             start_new_session=True,
             cwd=self.folder,
             env=self._environment | sizes | environment,
         )
         os.close(theirs)
+        os.close(stdout)
         try:
             yield Terminal(ours, process)
         finally:

@@ -217,3 +217,31 @@ def test_the_example_is_drawn(toolyard: Toolyard):
         "composio       ● 4    ◐ 2/4                   ·",
     ]
     assert told.err == ""
+
+
+def test_an_agent_has_no_more_than_its_own_file_leaves_it(yard: Toolyard):
+    folder = yard.folder / ".claude" / "agents"
+    folder.mkdir(parents=True)
+    head = "name: writer\ndescription: Writes.\ntools: git/*, mail/send\ndisallowedTools: git/log"
+    (folder / "writer.md").write_text(f"---\n{head}\n---\nWrite.")
+    told = yard("access")
+    assert "git            ◐ 1/2   ◐ 1/2 ≈1  ● 2 ≈1" in told.out
+    assert told.out.splitlines()[-1] == "writer: no more than .claude/agents/writer.md says."
+    assert "mail           ·       ·" in told.out, "its file gives nothing that no rule allows"
+    why = yard("access", "--explain", "writer", "git/log")
+    assert why.out.splitlines()[0] == "writer, git/log: denied"
+    assert (
+        "→ its file, .claude/agents/writer.md: tools: git/*, mail/send; disallowedTools: git/log" in why.out
+    )
+    found = json.loads(yard("access", "--json").out)["callers"]["writer"]["git/log"]
+    assert found == {"verb": "deny", "rule": "file .claude/agents/writer.md", "visible": False}
+    (folder / "writer.md").write_text("no front matter")
+    assert "writer.md, line 1: there is no front matter" in yard("access").err
+
+
+def test_agents_can_be_files_of_another_folder(yard: Toolyard):
+    (yard.folder / "mine").mkdir()
+    yard.write("mine/reader.md", "---\nname: reader\ndescription: Reads.\ntools: mail/*\n---\nRead.")
+    told = yard("access", "--agents", "mine")
+    assert "git            ·       ●" in told.out
+    assert "reader: no more than mine/reader.md says." in told.out

@@ -1,16 +1,21 @@
 """`toolyard add`."""
 
 import json
+import os
 import signal
 import stat
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
 from tests.cli.running import Served, Toolyard
+from toolyard.cli.configuration.file import ConfigFile
+from toolyard.cli.ui.messages import CommandError
 from toolyard.config import Http, InProcess, Stdio, load
 
 COMMENTED = """\
@@ -200,7 +205,7 @@ def test_a_name_that_an_included_file_has_is_refused_with_that_file(toolyard: To
         (["bad", "https://x", "--env", "A=B"], "[servers.bad] has 'env', which belongs to 'command'"),
         (["bad", "https://x", "--header", "a b: c"], "[servers.bad] 'headers' has 'a b'"),
         (["bad", "x", "--transport", "sse"], "[servers.bad] has 'transport', which belongs to 'url'"),
-        (["", "x"], "has no name"),
+        (["", "x"], "no server can have the name ''"),
         (["bad"], "no command and no URL"),
         (["bad", "https://x", "y"], "'y' after a URL"),
         (["bad", "x", "--module", "m"], "a command ('x') and --module at once"),
@@ -271,7 +276,25 @@ def test_a_secret_in_the_file_gives_a_hint_that_does_not_repeat_it(toolyard: Too
     )
 
 
-@pytest.mark.parametrize("name", ["a.b", "with space", 'quo"te', "é", "'", "a\\b", "[x]", "#"])
+@pytest.mark.parametrize("file", ["toolyard.toml", "mcp.json"])
+def test_a_name_that_no_server_may_have_is_refused_in_any_file(toolyard: Toolyard, file: str):
+    toolyard.write(file, '{"mcpServers": {}}' if file.endswith("json") else COMMENTED)
+    before = (toolyard.folder / file).read_text()
+    outcome = toolyard("add", "--no-check", "bank ", sys.executable, "--config", file)
+    assert outcome.status == 2
+    assert outcome.err.startswith("error: no server can have the name 'bank '\nhint: a server's name has")
+    assert (toolyard.folder / file).read_text() == before
+
+
+@pytest.mark.parametrize("name", ["'", 'quo"te', "a\\b", "[x]", "#"])
+def test_a_name_that_was_written_by_hand_can_be_taken_out(toolyard: Toolyard, name: str):
+    toolyard.write("toolyard.toml", f"{COMMENTED}\n[servers.{json.dumps(name)}]\ncommand = 'x'\n")
+    assert toolyard("list").status == 2
+    assert toolyard("remove", name).status == 0
+    assert (toolyard.folder / "toolyard.toml").read_text() == COMMENTED
+
+
+@pytest.mark.parametrize("name", ["a.b", "with space"])
 def test_any_name_goes_in_and_comes_out_again(toolyard: Toolyard, name: str):
     toolyard.write("toolyard.toml", COMMENTED)
     assert toolyard("add", "--no-check", name, sys.executable).status == 0
@@ -447,3 +470,45 @@ def test_the_entry_of_another_programs_file_is_tried_too(toolyard: Toolyard):
     toolyard.write("mcp.json", '{"mcpServers": {}}')
     outcome = toolyard("add", "demo", "--config", "mcp.json", "--", *DEMO)
     assert outcome.out == "added 'demo' to mcp.json: 7 tools\n"
+
+
+@pytest.mark.parametrize("name", ["toolyard.toml", "mcp.json"])
+def test_what_others_write_between_reading_and_writing_stays(tmp_path: Path, name: str):
+    path = tmp_path / name
+    path.write_text("" if name.endswith("toml") else "{}")
+    commands = [ConfigFile(path) for _ in range(8)]
+    barrier = Barrier(len(commands))
+
+    def save(number: int) -> None:
+        commands[number].set_server(f"server{number}", {"url": f"http://127.0.0.1:{number + 1}/"})
+        barrier.wait()
+        commands[number].save()
+
+    with ThreadPoolExecutor(len(commands)) as threads:
+        list(threads.map(save, range(len(commands))))
+    assert {server.name for server in load(path, {}).servers} == {f"server{n}" for n in range(8)}
+
+
+def test_a_server_that_somebody_else_has_changed_meanwhile_is_left_alone(tmp_path: Path):
+    path = tmp_path / "toolyard.toml"
+    path.write_text('[servers.a]\nurl = "http://127.0.0.1:1/"\n')
+    late, removing = ConfigFile(path), ConfigFile(path)
+    late.set_server("a", {"url": "http://127.0.0.1:2/"})
+    removing.remove_server("a")
+    theirs = '# by hand\n[servers.a]\nurl = "http://127.0.0.1:3/"\n'
+    path.write_text(theirs)
+    for edited in (late, removing):
+        with pytest.raises(CommandError, match="'a' was changed in"):
+            edited.save()
+    assert path.read_text() == theirs
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+def test_a_file_that_root_edits_stays_its_owners(tmp_path: Path):
+    path = tmp_path / "toolyard.toml"
+    path.write_text("# mine\n")
+    os.chown(path, 65534, 65534)
+    edited = ConfigFile(path)
+    edited.set_server("a", {"url": "http://127.0.0.1:1/"})
+    edited.save()
+    assert (path.stat().st_uid, path.stat().st_gid) == (65534, 65534)

@@ -96,6 +96,32 @@ def runs_of(toolyard: Toolyard) -> list[Path]:
     return sorted((toolyard.state / "toolyard" / "runs").iterdir())
 
 
+def test_a_model_that_writes_its_calls_as_text_is_understood_if_it_is_said(
+    toolyard: Toolyard, api: Api
+) -> None:
+    written = '```json\n{"name": "mcp__demo__add", "arguments": {"a": 20, "b": 22}}\n```'
+    api.turns = [written, "The sum is 42."]
+    done = toolyard("agent", "Add 20 and 22", "--view", "all", "--text-calls", **api.environment)
+    assert (done.status, done.out) == (0, "The sum is 42.\n"), done.err
+    assert "1 tool call," in done.err
+    api.turns = [written]
+    alone = toolyard("agent", "Add 20 and 22", "--view", "all", **api.environment)
+    assert (alone.status, alone.out) == (0, f"{written}\n"), "other models are taken at their word"
+
+
+def test_tools_that_leave_no_room_for_a_conversation_are_refused_before_the_model_is_asked(
+    toolyard: Toolyard, api: Api
+) -> None:
+    refused = toolyard("agent", "Hello", "--view", "all", "--context-tokens", "3000", **api.environment)
+    assert refused.status != 0
+    assert "tools and the prompt are about " in refused.err
+    assert "no room is left for a talk" in refused.err
+    assert "--view search" in refused.err
+    assert not api.reached.acquire(blocking=False), "nothing was sent"
+    api.turns = ["Hello."]
+    assert toolyard("agent", "Hello", "--view", "all", **api.environment).out == "Hello.\n"
+
+
 def test_a_task_is_done_and_its_answer_printed(toolyard: Toolyard, api: Api) -> None:
     api.turns = [
         [
@@ -125,7 +151,9 @@ def test_a_task_is_done_and_its_answer_printed(toolyard: Toolyard, api: Api) -> 
         "work_products",
     }
     assert "sk-secret" not in (run / "transcript.jsonl").read_text() + (run / "run.json").read_text()
-    assert json.loads((run / "run.json").read_text())["trace"]
+    trace = json.loads((run / "run.json").read_text())["trace"]
+    (traced,) = json.loads(toolyard("trace", "--runs", "--json").out)
+    assert (traced["trace_id"], traced["calls"]) == (trace, 2), "both count alike"
 
     nothing = toolyard("agent", "--resume", "last", **api.environment)
     assert (nothing.status, f"the run '{run.name}' is done" in nothing.err) == (2, True)

@@ -65,6 +65,28 @@ async def test_a_waiting_call_is_listed_and_approved(tmp_path: Path) -> None:
         assert "decided already: approve, by olga" in late.err
 
 
+async def test_what_is_approved_for_a_conversation_is_listed_and_withdrawn(tmp_path: Path) -> None:
+    async with on_sqlite(tmp_path) as (toolyard, setup):
+        assert (await run(toolyard, "standing")).out == "Nothing is approved for a conversation.\n"
+        calling = asyncio.create_task(setup.client().call(path="a"))
+        await setup.approvals.pending.decide((await setup.waiting()).id, "approve", "olga", always=True)
+        await calling
+        (row,) = json.loads((await run(toolyard, "standing", "--json")).out)
+        listed = await run(toolyard, "standing")
+        heading, line = listed.out.splitlines()
+        assert heading.split() == ["id", "who", "what", "by", "age", "left"]
+        assert line.startswith(f"{row['id']}  agent 'writer' of 'anna' (tenant 'acme')  files/delete  olga")
+        assert line.endswith("8 h")
+        assert f"toolyard approvals withdraw {row['id']}" in listed.err
+        told = await run(toolyard, "withdraw", row["id"])
+        assert (
+            told.out == f"Withdrew {row['id']}: files/delete for agent 'writer' of 'anna' (tenant 'acme').\n"
+        )
+        late = await run(toolyard, "withdraw", row["id"])
+        assert late.status == 2
+        assert "hint: toolyard approvals standing lists what is approved" in late.err
+
+
 async def test_a_waiting_call_is_denied(tmp_path: Path) -> None:
     async with on_sqlite(tmp_path) as (toolyard, setup):
         calling = asyncio.create_task(setup.client().call())
@@ -145,11 +167,13 @@ async def test_a_gateway_that_keeps_its_state_in_memory_is_asked_over_http(tmp_p
             key = ("--header", "Authorization: Bearer secret")
             assert id in (await run(toolyard, *key)).out
             url = ("--url", f"http://127.0.0.1:{served.port}/mcp")
-            told = await run(toolyard, "approve", id, "--by", "olga", *url, *key)
-            assert told.out == f"Approved {id}.\n", told.err
+            told = await run(toolyard, "approve", id, "--always", "--by", "olga", *url, *key)
+            assert told.out == f"Approved {id} for its conversation.\n", told.err
             assert text_of(await calling) == "deleted a"
             assert setup.service.approved[0].by == "olga (by ops)"
             assert "was decided already" in (await run(toolyard, "deny", id, *key)).err
+            (row,) = json.loads((await run(toolyard, "standing", "--json", *key)).out)
+            assert (await run(toolyard, "withdraw", row["id"], *key)).status == 0
         gone = await run(toolyard)
         assert gone.status == 2
         assert f"no gateway answers at http://127.0.0.1:{served.port}" in gone.err

@@ -207,6 +207,9 @@ def test_every_kind_of_content_has_a_line(types: Toolyard):
 
 def test_content_beside_structured_data_is_shown_and_its_twin_is_not(types: Toolyard):
     assert types("call", "both", "--target", "types_server.py").out == 'beside it\n{"a":1}\n'
+    with types.terminal("call", "both", "--target", "types_server.py") as terminal:
+        assert terminal.end() == 0
+    assert terminal.seen == "beside it\n", "a person reads one form of it"
 
 
 def test_a_text_that_is_the_only_field_of_the_structured_data_is_printed_once_as_text(types: Toolyard):

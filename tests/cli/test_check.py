@@ -2,8 +2,19 @@
 
 import json
 
+import pytest
+
 from tests.cli.running import Toolyard
 
+BELL = """
+from toolyard.kit import Server
+
+server = Server("bell")
+
+@server.tool
+def ring() -> str:
+    return "ding"
+"""
 DEMO = '[servers.demo]\nmodule = "demo"\n'
 
 
@@ -59,6 +70,16 @@ def test_json_has_everything(toolyard: Toolyard):
 # Tables together
 
 
+def test_logins_behind_a_proxy_that_is_not_named_are_warned_of(toolyard: Toolyard):
+    public = f'{DEMO}[auth.server]\n[gateway]\npublic_url = "https://yard.example"\n'
+    toolyard.write("toolyard.toml", public)
+    outcome = toolyard("check")
+    assert outcome.status == 0
+    assert "no 'proxies': wrong passwords of all clients are counted together" in outcome.out
+    toolyard.write("toolyard.toml", f'{public}proxies = ["127.0.0.1", "10.0.0.0/8"]\n')
+    assert "proxies" not in toolyard("check").out
+
+
 def test_a_gateway_that_strangers_reach_has_to_know_its_callers(toolyard: Toolyard):
     toolyard.write("toolyard.toml", f'{DEMO}[gateway]\nhost = "0.0.0.0"\n')
     outcome = toolyard("check")
@@ -90,6 +111,38 @@ def test_a_pattern_of_an_unknown_server_is_a_warning(toolyard: Toolyard):
     assert "did you mean 'demo'?" in outcome.out
 
 
+@pytest.mark.parametrize(
+    ("module", "problem", "hint"),
+    [
+        ("dics.py", "no file '{}/dics.py'", "did you mean 'dics_.py'?"),
+        ("slq", "no module 'slq'", "did you mean 'sql'?"),
+        ("toolyard.servers.nothing", "no module 'toolyard.servers.nothing'", "modules are searched"),
+        ("nothing.at.all:server", "no module 'nothing.at.all'", "modules are searched"),
+    ],
+)
+def test_a_module_that_does_not_exist_is_an_error(toolyard: Toolyard, module: str, problem: str, hint: str):
+    toolyard.write("dics_.py", "raise SystemExit('run')")
+    toolyard.write("toolyard.toml", f'{DEMO}[servers.a]\nmodule = "{module}"\n')
+    outcome = toolyard("check", "--json")
+    assert outcome.status == 1
+    (found,) = json.loads(outcome.out)["findings"]
+    assert (found["place"], found["problem"]) == (
+        "toolyard.toml: [servers.a]",
+        problem.format(toolyard.folder),
+    )
+    assert hint in found["hint"]
+
+
+@pytest.mark.parametrize("module", ["dice.py", "dice:server", "package.dice", "sql", "toolyard.servers.sql"])
+def test_a_module_that_exists_is_not_run(toolyard: Toolyard, module: str):
+    toolyard.write("dice.py", "raise SystemExit('run')")
+    (toolyard.folder / "package").mkdir()
+    toolyard.write("package/dice.py", "raise SystemExit('run')")
+    toolyard.write("toolyard.toml", f'[servers.a]\nmodule = "{module}"\n')
+    outcome = toolyard("check")
+    assert (outcome.status, outcome.out) == (0, "toolyard.toml: ok, 1 server\n")
+
+
 # Servers
 
 
@@ -117,13 +170,19 @@ def test_connect_tries_every_server(toolyard: Toolyard):
 
 
 def test_connect_succeeds_if_every_server_is_ready_and_knows_tools_for_the_rules(toolyard: Toolyard):
-    toolyard.write("toolyard.toml", f'{DEMO}[access]\nrules = [{{ allow = ["demo/ech"] }}]\n')
-    assert "matches nothing" not in toolyard("check").out, "its tools are not known yet"
+    toolyard.write("bell.py", BELL)
+    rules = '[access]\nrules = [{ allow = ["bell/rign", "demo/ech"], deny = ["bell/rigns"] }]\n'
+    toolyard.write("toolyard.toml", f'{DEMO}[servers.bell]\nmodule = "bell.py"\n{rules}')
+    alone = toolyard("check")
+    assert "allow 'demo/ech' matches nothing" in alone.out, "what is bundled is known without being started"
+    assert "bell" not in alone.out, "its tools are not known yet"
+    assert alone.err == "hint: no rule was held against the unknown tools of bell; --connect reads them\n"
     outcome = toolyard("check", "--connect")
     assert outcome.status == 0
-    assert "allow 'demo/ech' matches nothing" in outcome.out
-    assert "did you mean 'echo'?" in outcome.out
-    assert outcome.out.splitlines()[-1].split()[:2] == ["demo", "ready"]
+    assert "allow 'bell/rign' matches nothing" in outcome.out
+    assert "did you mean 'ring'?" in outcome.out
+    assert outcome.out.splitlines()[-1].split()[:2] == ["bell", "ready"]
+    assert toolyard("check").out.splitlines()[1:5] == outcome.out.splitlines()[1:5], "it is remembered"
 
 
 def test_a_server_that_hangs_does_not_hold_up_the_check_for_longer_than_the_timeout(toolyard: Toolyard):

@@ -1,7 +1,9 @@
 """`toolyard deploy lambda`: a zip that starts with nothing but itself, and a template to deploy it with."""
 
+import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -10,8 +12,11 @@ from typing import Any
 
 import pytest
 
+import toolyard
 from tests.aws.packed import ARCH, Packed, Ref, packed, python
 from tests.cli.running import COMMAND, Outcome, Toolyard
+from toolyard.cli.deploy.selection import select_server
+from toolyard.cli.deploy.sources import gather
 from toolyard.cli.deploy.template import lint
 from toolyard.cli.ui.messages import CommandError
 
@@ -103,10 +108,10 @@ def test_the_zip_has_what_the_server_needs_and_no_more(demo: Packed):
     names = {file.relative_to(demo.folder).as_posix() for file in demo.folder.rglob("*") if file.is_file()}
     tops = {name.partition("/")[0] for name in names}
     assert {"function.py", "bootstrap", "toolyard", "msgspec", "jsonschema_rs"} <= tops
-    assert (
-        tops & {"click", "rich", "uvicorn", "uvloop", "numpy", "aiohttp", "tomlkit", "bin", "sqlglot"}
-        == set()
-    )
+    assert "toolyard/app/function_callers.py" not in names
+    ours = {"function.py", "bootstrap", "toolyard", "__pycache__"}
+    # Whatever is installed here, of which Pydantic and OpenTelemetry are a part.
+    assert {top.partition("-")[0] for top in tops - ours} == {"msgspec", "jsonschema_rs"}
     assert {"toolyard/servers/demo.py", "toolyard/servers/demo.html", "toolyard/LICENSE"} <= names
     assert not [
         name for name in names if name.startswith(("toolyard/cli", "toolyard/meaning", "toolyard/search"))
@@ -152,16 +157,39 @@ def test_the_template_says_what_the_function_may_take_and_do(demo: Packed):
     assert set(demo.template["Outputs"]) == {"Url", "Arn", "Name"}
 
 
-def test_options_are_in_the_template_and_secrets_only_by_name(tmp_path: Path):
+ISSUED = """
+[gateway]
+public_url = "https://tools.example.com"
+[auth]
+keys = true
+scopes = ["mcp"]
+[[auth.issuers]]
+issuer = "https://login.example.com"
+client_id = "yard"
+client_secret = "not-for-the-zip"
+"""
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """The folder where a server with settings was built that asks for tokens, and what was said."""
+    folder = tmp_path_factory.mktemp("desk")
+    (folder / "yard.toml").write_text(ISSUED)
     done = deploy(
-        tmp_path,
+        folder,
         *("tiflux", "--name", "desk-mcp", "--memory", "1024", "--timeout", "60", "--concurrency", "0"),
         *("--log-days", "7", "--stream", "-o", "locale=pt", "-o", "api_key=verysecret"),
-        *("--python", PYTHON, "--arch", ARCH),
+        *("--tools", "core,get_chat"),
+        *("--auth", "yard.toml", "--python", PYTHON, "--arch", ARCH),
     )
     assert done.status == 0, done.err
+    return folder, done
+
+
+def test_options_are_in_the_template_and_secrets_only_by_name(desk: tuple[Path, Outcome]):
+    folder, done = desk
     assert "checked by cfn-lint" in done.out
-    text = (tmp_path / "build" / "lambda" / "template.yaml").read_text()
+    text = (folder / "build" / "lambda" / "template.yaml").read_text()
     assert "verysecret" not in text + done.out + done.err
     for line in (
         'FunctionName: "desk-mcp"',
@@ -171,12 +199,32 @@ def test_options_are_in_the_template_and_secrets_only_by_name(tmp_path: Path):
         "InvokeMode: RESPONSE_STREAM",
         'AWS_LAMBDA_EXEC_WRAPPER: "/var/task/bootstrap"',
         'TIFLUX_LOCALE: "pt"',
+        'TIFLUX_TOOLS: "core,get_chat"',
         "TIFLUX_API_KEY: !Ref TifluxApiKey",
     ):
         assert line in text
     assert "ReservedConcurrentExecutions" not in text
     assert "TifluxApiKey=…" in done.out
     assert "sam deploy" in done.out
+
+
+def test_a_function_that_asks_for_tokens_has_what_it_takes_and_no_secret(desk: tuple[Path, Outcome]):
+    folder, done = desk
+    assert "only 'issuers' and 'scopes' hold for the function" in done.err
+    unpacked = folder / "unpacked"
+    with zipfile.ZipFile(folder / "build" / "lambda" / "function.zip") as archive:
+        archive.extractall(unpacked)
+    assert {"joserfc", "cryptography", "auth.json"} <= {path.name for path in unpacked.iterdir()}
+    assert "not-for-the-zip" not in (unpacked / "auth.json").read_text()
+    refused, described, health = talk(
+        unpacked,
+        ("POST", "/mcp", ask("tools/list")),
+        ("GET", "/.well-known/oauth-protected-resource", None),
+        ("GET", "/health", None),
+    )
+    assert (refused[0], health[0]) == (401, 200)
+    assert described[1]["resource"] == "https://tools.example.com/mcp"
+    assert described[1]["authorization_servers"] == ["https://login.example.com"]
 
 
 OWN = """
@@ -225,9 +273,18 @@ def test_a_server_of_ones_own_takes_its_neighbours_and_packages_along(tmp_path: 
         (tmp_path / "pricing" / private).write_text("not to be seen")
     (tmp_path / "pricing" / "lists" / "link.txt").symlink_to(tmp_path / "secret.txt")
     (tmp_path / "pricing" / "server.pem").write_text("perhaps a secret, perhaps not")
+    for link, target in (
+        ("notes.txt", ".env"),
+        ("shown", ".aws"),
+        ("lists/deep.txt", "../.aws/credentials"),
+        ("lists/chain.txt", "deep.txt"),
+        ("lists/module.txt", "node_modules/a.js"),
+        ("lists/again.txt", "../server.pem"),
+    ):
+        (tmp_path / "pricing" / link).symlink_to(target)
     done = deploy(tmp_path, "shop.py", "--no-lint", "--python", PYTHON, "--arch", ARCH, "--output", "out")
     assert done.status == 0, done.err
-    assert "may be secrets: pricing/server.pem" in done.err
+    assert "may be secrets: pricing/lists/again.txt, pricing/server.pem" in done.err
     snippet = json.loads(done.out[done.out.index("\n{") :])
     assert snippet["mcpServers"]["shop"]["args"][-2:] == ["--header", "x-shop-key:${SHOP_API_KEY}"]
     assert "-H 'x-shop-key: …'" in done.out
@@ -237,13 +294,67 @@ def test_a_server_of_ones_own_takes_its_neighbours_and_packages_along(tmp_path: 
     assert not (folder / "unrelated.py").exists()
     assert sorted(
         file.name for file in (folder / "pricing").rglob("*") if file.is_file() and file.suffix[:3] != ".py"
-    ) == ["prices.json", "server.pem"]
+    ) == ["again.txt", "prices.json", "server.pem"]
     call = ("POST", "/mcp", ask("tools/call", name="cost", arguments={"item": "tea"}))
     ((status, refusal),) = talk(folder, call)
     assert status == 401
     assert "x-shop-key" in refusal["error"]["message"]
     ((status, reply),) = talk(folder, call, headers={**HEADERS, "x-shop-key": "k1"})
     assert reply["result"]["content"] == [{"type": "text", "text": "2.50"}]
+
+
+def test_an_installed_toolyard_finds_the_same_files_as_one_in_its_source_tree(tmp_path: Path):
+    tree = Path(toolyard.__file__).parent
+    shutil.copytree(tree, tmp_path / "toolyard", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("msgspec", "jsonschema_rs", "httptools"):  # its neighbours, once it is installed
+        (tmp_path / package).symlink_to(Path(importlib.import_module(package).__file__ or "").parent)
+    script = """
+import sys
+from toolyard.cli.deploy import selection, sources
+found = sources.gather([selection.select_server("tiflux")])
+print(selection.PACKAGE.parent, sorted(found.packages), sorted(found.files))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    here = gather([select_server("tiflux")])
+    assert done.stdout == f"{tmp_path} {sorted(here.packages)} {sorted(here.files)}\n"
+    assert here.packages == {"msgspec", "jsonschema_rs", "httptools"}
+
+
+def test_packages_that_only_some_servers_need_come_with_those_that_import_them(tmp_path: Path):
+    source = """
+from pydantic import BaseModel
+from toolyard.kit import Server
+
+server = Server("orders")
+
+
+class Order(BaseModel):
+    item: str
+    count: int = 1
+
+
+@server.tool
+def price(order: Order) -> int:
+    \"\"\"What it costs.\"\"\"
+    return 2 * order.count
+"""
+    (tmp_path / "orders.py").write_text(source)
+    built(tmp_path, "orders.py")
+    folder = tmp_path / "unpacked"
+    with zipfile.ZipFile(tmp_path / "out" / "function.zip") as archive:
+        archive.extractall(folder)
+    assert (folder / "pydantic").is_dir()
+    assert not (folder / "opentelemetry").exists()
+    call = ask("tools/call", name="price", arguments={"order": {"item": "tea", "count": 3}})
+    ((status, reply),) = talk(folder, ("POST", "/mcp", call))
+    assert (status, reply["result"]["structuredContent"]) == (200, {"result": 6})
 
 
 TABLE = """
@@ -277,6 +388,25 @@ def test_a_table_is_served_beside_another_server_in_the_language_that_is_set(tmp
     (tool,) = crm[1]["result"]["tools"]
     assert tool["description"] == "Uma pessoa da agenda"
     assert other[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("auth", "said"),
+    [
+        ("[auth]\nkeys = true", "yard.toml has no [[auth.issuers]]"),
+        (ISSUED, "callers send their key for 'shop' in Authorization"),
+        (
+            f'{ISSUED}introspection_url = "https://login.example.com/i"',
+            "the issuer 'https://login.example.com' has an 'introspection_url'",
+        ),
+    ],
+)
+def test_a_function_takes_jwts_only(tmp_path: Path, auth: str, said: str):
+    (tmp_path / "yard.toml").write_text(auth)
+    own_server(tmp_path, OWN.replace("x-shop-key", "authorization"))
+    done = deploy(tmp_path, "shop.py", "--auth", "yard.toml", "--no-lint")
+    assert done.status == 2
+    assert said in done.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="functions are for Linux, and start nowhere else")
@@ -354,6 +484,25 @@ def test_without_a_network_no_package_is_said_to_be_missing(tmp_path: Path):
     assert "no wheel" not in done.err
 
 
+def test_a_server_whose_name_has_an_underscore_has_a_default_name_and_its_packages(tmp_path: Path):
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:1/", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
+    done = deploy(tmp_path, "zai_vision", "--no-lint", PIP_RETRIES="0", PIP_NO_CACHE_DIR="1", **nowhere)
+    assert "pillow==" in done.err
+
+
+@pytest.mark.parametrize(
+    ("server", "program"),
+    [
+        ("zai_vision", "toolyard/pictures/worker.py"),
+        ("video_audio", "toolyard/ffmpeg/launch.py"),
+        ("youtube", "toolyard/servers/youtube/process.py"),
+        ("sql", "toolyard/databases/embedded/worker.py"),
+    ],
+)
+def test_the_program_of_a_process_that_a_server_starts_is_taken_along(server: str, program: str):
+    assert program in gather([select_server(server)]).files
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -368,6 +517,8 @@ def test_without_a_network_no_package_is_said_to_be_missing(tmp_path: Path):
         (["render", "-o", "colour=red"], "unknown setting 'colour'"),
         (["render", "demo", "-o", "locale=pt"], "as in render.locale=pt"),
         (["render", "demo", "-o", "sql.locale=pt"], "no server 'sql'"),
+        (["tiflux", "--tools", "tiket"], "'tiflux' has no tool or group 'tiket'"),
+        (["tiflux", "demo", "--tools", "core"], "name it: -o tiflux.tools=core"),
         (["demo", "--memory", "64"], "--memory"),
     ],
 )

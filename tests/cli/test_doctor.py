@@ -1,14 +1,16 @@
 """`toolyard doctor`: what this machine and this installation lack."""
 
 import json
-import os
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.running import Toolyard
+from tests.cli.running import COMMAND, Toolyard
+from tests.modes import obey_modes
+from tests.small_disks import on_tmpfs
 from tests.stores import PASSWORD, RedisServer
 
 FREE = "[gateway]\nport = 0\n"
@@ -59,6 +61,22 @@ def test_a_file_that_cannot_be_used_is_a_failure_and_the_rest_is_looked_at(tooly
     assert level_of(checks, "configuration") == "fail"
     assert "toolyard check" in checks["configuration"]["hint"]
     assert "clock" in checks
+
+
+def test_state_in_memory_is_a_warning_where_others_call(toolyard: Toolyard):
+    alone = examined(toolyard, FREE)["state store"]
+    assert (alone["level"], alone["found"].partition(",")[0]) == ("ok", "memory: ends with the process")
+    limits = "[[limits.rules]]\nrate = 5\n"
+    limited = examined(toolyard, FREE + limits)["state store"]
+    assert (limited["level"], limited["found"]) == (
+        "warn",
+        "memory: the counts of limits end with the process",
+    )
+    both = examined(toolyard, f"{FREE}[auth]\nkeys = true\n{limits}")["state store"]
+    assert both["found"] == "memory: sessions and approvals and the counts of limits end with the process"
+    assert 'url = "sqlite:"' in both["hint"]
+    kept = examined(toolyard, f'{FREE}[state]\nurl = "sqlite:"\n[auth]\nkeys = true\n{limits}')["state store"]
+    assert kept["level"] == "ok"
 
 
 # Extras and programs
@@ -132,12 +150,54 @@ def test_the_folder_that_a_gateway_makes_is_its_own_users_alone(toolyard: Toolya
     assert level_of(examined(toolyard, config, TOOLYARD_KEY=KEY), "state folder") == "ok"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_state_folder_that_cannot_be_written_is_a_failure(toolyard: Toolyard):
+STORES = '[state]\nurl = "sqlite:"\n[audit]\nurl = "{audit}"\n'
+LOCAL = ("state folder", "state store", "result store", "audit")
+
+
+@pytest.mark.parametrize("audit", ["file:", "sqlite:"])
+def test_a_store_that_cannot_be_written_is_a_failure_with_who_keeps_it_and_what_to_do(
+    toolyard: Toolyard, audit: str
+):
     folder = toolyard.folder / "mine"
     folder.mkdir()
+    config = f'{FREE}state_dir = "mine"\n{STORES.format(audit=audit)}'
     folder.chmod(0o500)
-    assert level_of(examined(toolyard, f'{FREE}state_dir = "mine"\n'), "state folder") == "fail"
+    toolyard.before = obey_modes
+    checks = examined(toolyard, config, TOOLYARD_KEY=KEY)
+    for name in LOCAL:
+        assert checks[name]["level"] == "fail"
+        assert f"the mode of {str(folder)!r} is 0500" in checks[name]["found"]
+        assert f"chmod u+rwX {folder}" in checks[name]["hint"]
+
+
+def test_what_is_in_the_state_folder_and_closed_to_this_user_is_named(toolyard: Toolyard):
+    config = f'{FREE}[servers.demo]\nmodule = "demo"\n'
+    toolyard.write("toolyard.toml", config)
+    assert toolyard("list").status == 0
+    lists = toolyard.state / "toolyard" / "catalogue"
+    lists.chmod(0)
+    toolyard.before = obey_modes
+    found = examined(toolyard, config, TOOLYARD_KEY=KEY)["state folder"]
+    assert (found["level"], found["found"]) == ("warn", f"the mode of {str(lists)!r} is 0000")
+
+
+def test_a_full_disk_is_found_by_writing_to_it_and_nothing_is_left(toolyard: Toolyard):
+    place = toolyard.folder / "disk"
+    disk = on_tmpfs(place)
+    toolyard.write("toolyard.toml", f'{FREE}state_dir = "{place}"\n{STORES.format(audit="file:")}')
+    fill = 'cat /dev/zero > "$0/fill" 2>/dev/null; "$@"; ls -A "$0"'
+    done = subprocess.run(
+        [*disk, "sh", "-c", fill, str(place), *COMMAND, "doctor", "--json"],
+        capture_output=True,
+        text=True,
+        cwd=toolyard.folder,
+    )
+    found, end = json.JSONDecoder().raw_decode(done.stdout)
+    checks = {one["check"]: one for one in found["checks"]}
+    for name in LOCAL:
+        assert checks[name]["level"] == "fail"
+        assert "is full" in checks[name]["found"]
+    assert done.stdout[end:].split() == ["fill"]
 
 
 def test_the_key_has_to_be_long_enough(toolyard: Toolyard):
@@ -170,7 +230,10 @@ def test_a_store_that_answers_is_well_and_one_that_does_not_is_a_failure_without
     with RedisServer() as redis:
         config = f'{FREE}[state]\nurl = "{redis.url}"\n'
         answering = examined(toolyard, config, TOOLYARD_KEY=KEY)["state store"]
-        assert (answering["level"], answering["found"].split(",")[0]) == ("ok", "redis answers")
+        assert (answering["level"], answering["found"].split(",")[:2]) == (
+            "ok",
+            ["redis answers", " and takes an entry"],
+        )
         redis.stop()
         away = examined(toolyard, config, TOOLYARD_KEY=KEY)["state store"]
     assert away["level"] == "fail"

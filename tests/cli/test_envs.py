@@ -84,7 +84,7 @@ def test_without_uv_the_environment_is_made_by_pip(yard: Toolyard, tmp_path: Pat
         env={**os.environ, "PATH": "/usr/bin:/bin", "XDG_STATE_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     (made,) = environments(yard)
@@ -132,28 +132,48 @@ def test_a_half_made_environment_is_made_anew(yard: Toolyard):
 
 
 SLOW = """
-import os, sys, time
-open(os.environ["TINY_LOG"], "a").write("install\\n")
+import json, os, sys, time
+with open({log!r}, "a") as log:
+    print(json.dumps({{"cwd": os.getcwd(), **os.environ}}), file=log)
 print("begun", flush=True)
-while not os.path.exists(os.environ["TINY_GO"]):
+while not os.path.exists({go!r}):
     time.sleep(0.02)
-os.execv(os.environ["TINY_UV"], sys.argv)
+os.execv({uv!r}, sys.argv)
 """
 
 
-def slow_uv(folder: Path) -> dict[str, str]:
-    """The variables with which uv waits for a file before it begins."""
-    uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
+def slow_uv(folder: Path, uv: str = "") -> dict[str, str]:
+    """The variables with which uv waits for the file `go` before it begins. It notes its own in `log`."""
+    uv = uv or shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
     program = folder / "bin" / "uv"
     program.parent.mkdir()
-    program.write_text(f"#!{sys.executable}\n{SLOW}")
+    source = SLOW.format(uv=uv, go=str(folder / "go"), log=str(folder / "log"))
+    program.write_text(f"#!{sys.executable}\n{source}")
     program.chmod(0o755)
-    return {
-        "PATH": f"{program.parent}:{os.environ['PATH']}",
-        "TINY_GO": str(folder / "go"),
-        "TINY_LOG": str(folder / "log"),
-        "TINY_UV": uv,
-    }
+    return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+
+def test_installers_see_the_users_registries_and_nothing_of_the_server_or_its_folder(
+    yard: Toolyard, tmp_path: Path
+):
+    variables = slow_uv(tmp_path, uv="/bin/false")
+    (tmp_path / "go").touch()
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / ".npmrc").write_text("//registry.example/:_authToken=${REGISTRY_TOKEN}\n")
+    of_user = {"HOME": str(tmp_path / "home"), "UV_INDEX": "https://own.example", "REGISTRY_TOKEN": "t"}
+    of_user |= {"pip_index_url": "https://own.example", "HTTPS_PROXY": "http://proxy.example"}
+    others = {"OPENAI_API_KEY": "hush", "NODE_OPTIONS": "--no-warnings", "PYTHONWARNINGS": "ignore"}
+    of_server = {"TINY_KEY": "hush", "UV_DEFAULT_INDEX": "http://evil.example", "NO_PROXY": "*"}
+    assert yard("envs", "install", TINY, **variables, **of_user, **others).status == 2
+    entry = {"command": "toolyard", "args": ["envs", "run", TINY], "env": of_server}
+    yard.write("x.json", json.dumps({"servers": {"tiny": entry}}))
+    assert yard("list", "--config", "x.json", **variables, **of_user, **others).status == 3
+    by_user, *by_gateway = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    assert by_gateway
+    assert of_user.items() <= by_user.items()
+    for seen in (by_user, *by_gateway):
+        assert not {*others, *of_server} & set(seen)
+        assert seen["cwd"].startswith(str(tmp_path / "cache" / "toolyard" / "envs" / "tiny-server-1.0-"))
 
 
 def test_two_starts_install_once(yard: Toolyard, tmp_path: Path):
@@ -164,9 +184,9 @@ def test_two_starts_install_once(yard: Toolyard, tmp_path: Path):
     second = yard.start("envs", "run", TINY, **variables)
     assert second.stderr is not None
     assert second.stderr.readline() == f"waiting: another process installs {TINY}\n"
-    Path(variables["TINY_GO"]).touch()
-    assert [one.communicate("", timeout=60) and one.returncode for one in (first, second)] == [0, 0]
-    assert Path(variables["TINY_LOG"]).read_text() == "install\n" * 2  # the environment, then the package
+    (tmp_path / "go").touch()
+    assert [one.communicate("", timeout=PATIENCE) and one.returncode for one in (first, second)] == [0, 0]
+    assert len((tmp_path / "log").read_text().splitlines()) == 2  # the environment, then the package
 
 
 def test_an_install_that_outlives_its_start_keeps_others_from_installing(yard: Toolyard, tmp_path: Path):
@@ -179,8 +199,8 @@ def test_an_install_that_outlives_its_start_keeps_others_from_installing(yard: T
     second = yard.start("envs", "run", TINY, **variables)
     assert second.stderr is not None
     assert second.stderr.readline() == f"waiting: another process installs {TINY}\n"
-    Path(variables["TINY_GO"]).touch()
-    second.communicate("", timeout=60)
+    (tmp_path / "go").touch()
+    second.communicate("", timeout=PATIENCE)
     assert second.returncode == 0
     first.communicate()
 
@@ -224,6 +244,10 @@ def test_environments_are_listed_and_removed_unless_a_server_runs_from_one(yard:
         "pypi:tiny @ http://x==1",
         "npm:tiny@latest",
         "npm:tiny@^1.0.0",
+        "npm:tiny@1",
+        "npm:tiny@1.2.x",
+        "npm:tiny@npm:other@1.0.0",
+        "npm:other/tiny@1.0.0",
         "npm:../tiny@1.0.0",
         "npm:--registry@1.0.0",
         "npm:tiny@1.0.0\n",
@@ -254,7 +278,7 @@ def test_a_server_is_added_counted_and_removed_again(yard: Toolyard):
         ],
     }
     yard.write("server.json", json.dumps(server))
-    added = yard("add", "--from", "server.json", "--env", "TINY_WORD=hello")
+    added = yard("add", "--from", "server.json", "--yes", "--env", "TINY_WORD=hello")
     assert (added.status, added.out) == (0, "added 'tiny' to toolyard.toml: 1 tool\n"), added.err
     # Without `toolyard` on PATH, as when it was started by its full path.
     called = yard("call", "mcp__tiny__how", PATH="/usr/bin:/bin")
@@ -278,7 +302,7 @@ def test_a_server_that_does_not_start_is_not_added(yard: Toolyard):
         "packages": [{"registryType": "pypi", "identifier": "broken-server", "version": "1.0"}],
     }
     yard.write("server.json", json.dumps(server))
-    done = yard("add", "--from", "server.json")
+    done = yard("add", "--from", "server.json", "--yes")
     assert done.status == 2
     assert "no licence" in done.err
     assert not (yard.folder / "toolyard.toml").exists()

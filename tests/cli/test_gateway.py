@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import PATIENCE, Served, Toolyard
+from tests.modes import obey_modes
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -90,7 +91,7 @@ def test_a_configuration_in_json_is_read_and_so_is_a_file_of_others(yard: Toolya
     assert "mcp__garden__water" in yard("list", "--config", "toolyard.json").out
     yard.write("mcp.json", json.dumps({"mcpServers": {"broken": server}}))
     outcome = yard("list", "--config", "mcp.json")
-    assert "not today" in outcome.err
+    assert "not today" in outcome.out
 
 
 def test_a_server_that_is_missing_is_named_with_the_reason_and_the_others_are_listed(yard: Toolyard):
@@ -100,9 +101,9 @@ def test_a_server_that_is_missing_is_named_with_the_reason_and_the_others_are_li
     outcome = yard("list")
     assert outcome.status == 3
     assert "mcp__garden__water" in outcome.out
-    lines = outcome.err.splitlines()
-    assert any(line.startswith("warning: dead: ") for line in lines)
-    assert any(line.startswith("warning: unset: ") and "NO_SUCH_VARIABLE_HERE" in line for line in lines)
+    lines = outcome.out.splitlines()
+    assert any(line.startswith("dead: down: ") for line in lines)
+    assert any(line.startswith("unset: not usable: ") and "NO_SUCH_VARIABLE_HERE" in line for line in lines)
     listed = json.loads(yard("list", "--json").out)
     assert set(listed["missing"]) == {"dead", "unset"}
 
@@ -229,7 +230,7 @@ def test_stdio_of_an_unknown_server_says_which_there_are(yard: Toolyard):
 
 
 def get(served: Served, path: str) -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", int(served.port), timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", int(served.port), timeout=PATIENCE)
     connection.request("GET", path)
     answer = connection.getresponse()
     return answer.status, answer.read()
@@ -267,6 +268,21 @@ def test_serve_finds_the_configuration_here_and_says_what_is_left_out(yard: Tool
     with yard.serving() as served:
         assert "skipped: unset" in served.welcome
         assert "NO_SUCH_VARIABLE_HERE" in served.welcome
+
+
+def test_saved_lists_of_somebody_else_count_for_nothing(yard: Toolyard):
+    """As root leaves them in a user's folder, who then served nothing and was told nothing."""
+    lists = yard.state / "toolyard" / "catalogue"
+    lists.mkdir(parents=True)
+    lists.chmod(0)
+    yard.before = obey_modes
+    listed = yard("list")
+    assert (listed.status, "mcp__kitchen__boil" in listed.out) == (0, True)
+    with yard.serving() as served:
+        until(lambda: health(served)["tools"] == 3)
+        outcome = served.stop(signal.SIGTERM)
+    assert outcome.status == 0
+    assert outcome.err.count(f"the mode of {str(lists)!r} is 0000; hint: chmod u+rwX") == 1
 
 
 def test_metrics_can_be_switched_off(yard: Toolyard):

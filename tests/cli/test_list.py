@@ -166,8 +166,7 @@ def test_servers_are_groups_with_their_state(toolyard: Toolyard):
     assert names[:2] == ["mcp__demo__echo", "mcp__demo__add"]
     assert "mcp__demo__explain" in names
     assert outcome.status == 3
-    assert "warning: fails: " in outcome.err
-    assert "off" not in outcome.err
+    assert outcome.err == "", "who reads both is told once"
 
 
 def test_a_terminal_is_told_the_whole_reason_why_a_server_is_down(toolyard: Toolyard):
@@ -177,6 +176,14 @@ def test_a_terminal_is_told_the_whole_reason_why_a_server_is_down(toolyard: Tool
         assert terminal.end() == 3
     assert reason in " ".join(terminal.seen.split())
     assert max(len(line) for line in terminal.seen.splitlines() if "because" in line) <= 80
+
+
+def test_who_sends_the_list_elsewhere_is_warned_at_the_terminal(toolyard: Toolyard):
+    toolyard.write("toolyard.toml", FAILS)
+    with toolyard.terminal("list", "--long", output="listed.txt") as terminal:
+        assert terminal.end() == 3
+    assert "\nwarning: fails: " in terminal.seen
+    assert "fails: down: " in (toolyard.folder / "listed.txt").read_text()
 
 
 def test_where_all_servers_are_there_the_status_is_0_and_nothing_is_warned_of(toolyard: Toolyard):
@@ -193,9 +200,7 @@ def test_a_server_that_still_starts_is_named_and_the_status_says_that_the_list_i
     assert outcome.status == 3
     assert "mcp__demo__echo" in outcome.out
     assert re.search(r"^late: starting for \d+ s: fetching the package", outcome.out, re.M)
-    first, *rest = outcome.err.splitlines()
-    assert first.startswith("warning: late: still starting")
-    assert any(line.startswith("hint: --wait ") for line in rest)
+    assert outcome.err.splitlines() == ["hint: --wait waits until every server has started or failed"]
     listed = toolyard("list", "--json")
     assert listed.status == 3
     found = json.loads(listed.out)
@@ -227,5 +232,14 @@ def test_wait_takes_a_number_of_seconds(toolyard: Toolyard):
     late(toolyard, list_wait=60)
     outcome = toolyard("list", "--wait", "0.3")
     assert outcome.status == 3
-    assert "warning: late: still starting" in outcome.err
+    assert "late: starting for " in outcome.out
     assert toolyard("list", "--wait", "-1").status == 2
+
+
+def test_an_address_that_leads_to_another_server_is_warned_of(toolyard: Toolyard):
+    toolyard.write(
+        "toolyard.toml", "".join(f"[servers.{name}]\nmodule = 'demo'\n" for name in ("one", "two"))
+    )
+    outcome = toolyard("list")
+    assert "warning: two: 'demo://about' leads to 'one', which comes first; its own is" in outcome.err
+    assert "one:" not in outcome.err

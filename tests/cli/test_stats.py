@@ -123,6 +123,7 @@ def test_what_an_earlier_version_counted_is_among_all_of_it(tmp_path: Path):
         today = time.strftime("%Y-%m-%d", time.gmtime())
         file.execute("INSERT INTO ledger VALUES (?, '', '', 'git', 'old', 4, 100, 100)", [today])
     config = toolyard.write("yard.toml", "")
+    assert "old" in toolyard("stats", "--all").out, "a file of before events were counted"
     counted(folder, config)
     assert "old" not in toolyard("stats", "--config", "yard.toml").out
     names = [

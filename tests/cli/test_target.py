@@ -1,8 +1,15 @@
 """What a TARGET may be, and what is said when it is none."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.cli.running import Toolyard
+from tests.rest.loopback import loopback, reply
+from tests.serving import modern
+from toolyard import Client
+from toolyard.cli.target import load
 
 SERVER = """
 from toolyard.kit import Server
@@ -174,3 +181,75 @@ def test_a_configuration_in_the_place_of_a_table_is_sent_to_an_option_that_exist
     assert first.startswith("error: toolyard.toml")
     assert "--config" not in first
     assert any(hint in line for line in hints)
+
+
+LINKS = """
+name = "links"
+base_url = "{url}"
+
+[paging.links]
+kind = "link"
+
+[tools.links]
+description = "Links"
+path = "/links"
+paging = "links"
+"""
+
+
+async def test_the_cursor_of_one_command_holds_in_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("TOOLYARD_KEY", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    async with loopback() as api:
+        api.on("GET /links", reply([], Link='<?page=2>; rel="next"'))
+        table = tmp_path / "links.toml"
+        table.write_text(LINKS.format(url=api.url))
+        first, second = load(str(table)), load(str(table))
+        assert not (tmp_path / "toolyard").exists()
+        async with Client(first) as client:
+            cursor = (await client.call_tool("links")).structured["next"]
+        async with Client(second) as client:
+            assert not (await client.call_tool("links", {"cursor": cursor})).is_error
+        assert api.last.target == "/links?page=2"
+
+
+DICE = """
+from msgspec import Struct
+
+from toolyard.kit import Server
+
+class Settings(Struct):
+    sides: int = 6
+    secret_key: str = ""
+
+def build(settings: Settings) -> Server:
+    server = Server("dice")
+
+    @server.tool
+    def sides() -> int:
+        return settings.sides
+
+    return server
+"""
+
+
+@pytest.mark.parametrize("target", ["acme.dice", "acme/dice.py", "acme.dice:server"])
+def test_a_module_of_ones_own_is_run_with_its_settings_as_add_takes_it(toolyard: Toolyard, target: str):
+    (toolyard.folder / "acme").mkdir()
+    toolyard.write("acme/dice.py", DICE)
+    call = json.dumps(modern("tools/call", {"name": "sides"})[1])
+    for command in ("run", "stdio"):
+        outcome = toolyard(command, target, "-o", "sides=8", stdin=f"{call}\n")
+        assert (outcome.status, outcome.err) == (0, "")
+        assert json.loads(outcome.out)["result"]["structuredContent"] == {"result": 8}
+    with toolyard.serving(target, "-o", "sides=8", "-o", "secret-key=sesame") as served:
+        assert toolyard("call", "sides", "--url", served.url).out == '{"result":8}\n'
+        assert '"-o", "sides=8", "-o", "secret_key=…"]' in served.welcome, "what to paste starts the same"
+        assert "sesame" not in served.welcome
+
+
+def test_what_is_no_module_either_is_no_server(toolyard: Toolyard):
+    outcome = toolyard("run", "acme.dice")
+    assert (outcome.status, outcome.err.splitlines()[0]) == (2, "error: no server 'acme.dice'")
+    assert toolyard("run", "slq").err.splitlines()[1] == "hint: did you mean 'sql'?"
+    assert "-o needs a TARGET" in toolyard("stdio", "-o", "a=b").err

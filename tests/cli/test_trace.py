@@ -52,9 +52,33 @@ def test_a_run_is_one_tree_from_the_agent_to_the_servers(played: tuple[Toolyard,
     assert paths.count("agent/turn/tool/gateway/upstream") == 3
     assert paths.count("agent/turn/tool/gateway/upstream/http") == 2
     assert paths.count("agent/turn/tool/gateway/upstream/server") == 3
-    assert (told["calls"], told["input_tokens"], told["output_tokens"]) == (3, 10_000, 305)
+    assert (told["calls"], told["input_tokens"], told["output_tokens"]) == (4, 10_000, 305)
     assert told["errors"] == 1
     assert told["servers"] == ["desk", "shop"]
+
+
+def test_the_spans_have_the_names_of_agents_that_are_instrumented_by_hand(played: tuple[Toolyard, str]):
+    told = shown(played[0], "last")
+    spans = {span["span_id"]: span for span in told["spans"]}
+    (exchange, *_) = (span for span in told["spans"] if span["layer"] == "http")
+    tagged: list[tuple[str, dict[str, Any]]] = []
+    at: dict[str, Any] | None = exchange
+    while at is not None:
+        tagged += [(tag, at["attributes"]) for tag in at["attributes"].get("logfire.tags", [])]
+        at = spans.get(at["parent_id"] or "")
+    assert [tag for tag, _ in tagged] == [
+        "httpx.request",
+        "mcp.request",
+        "tool_call",
+        "tool_result",
+        "conversation_iteration_2",
+    ]
+    found = dict(tagged)
+    assert (found["mcp.request"]["server_name"], found["mcp.request"]["tool_name"]) == ("shop", "find_orders")
+    assert (found["tool_call"]["tool_name"], found["tool_call"]["tool_id"]) == ("call_tool", "c-1")
+    assert found["tool_result"]["is_error"] is False
+    failed = [span for span in told["spans"] if span["attributes"].get("is_error")]
+    assert {span["layer"] for span in failed} == {"tool", "gateway", "upstream", "server"}
 
 
 def test_a_meta_tools_span_has_the_tool_that_was_really_called(played: tuple[Toolyard, str]):
@@ -96,7 +120,7 @@ def test_the_tree_is_drawn_with_times_tokens_sizes_and_errors(played: tuple[Tool
     assert told.status == 0, told.err
     lines = told.out.splitlines()
     assert lines[0] == f"trace {trace}"
-    assert "3 calls, 10,000 → 305 tokens, $0.0145, 1 error" in lines[1]
+    assert "4 calls, 10,000 → 305 tokens, $0.0145, 1 error" in lines[1]
     assert re.match(r"agent main .* m?s  █+$", lines[2])
     assert any(re.search(r"model small-1 .*1,200 → 80 tokens, \$0\.0021", line) for line in lines)
     assert any("gateway call_tool → mcp__shop__list_orders" in line and "stored" in line for line in lines)
@@ -119,7 +143,7 @@ def test_the_list_has_runs_and_calls_and_can_be_filtered(played: tuple[Toolyard,
     toolyard, trace = played
     table = toolyard("trace")
     assert table.status == 0, table.err
-    assert re.search(rf"{trace[:8]}  \S+ \S+ +main  invoke_agent main .* 3 +10,305  \$0\.0145  1", table.out)
+    assert re.search(rf"{trace[:8]}  \S+ \S+ +main  invoke_agent main .* 4 +10,305  \$0\.0145  1", table.out)
     assert "mcp__shop__find_orders" not in table.out  # its call is in the run
     for arguments in (["--runs"], ["--errors"], ["--server", "desk"], ["--since", "1h"]):
         assert [one["trace_id"] for one in shown(toolyard, *arguments)] == [trace]

@@ -6,10 +6,9 @@ from contextlib import suppress
 import pytest
 
 from tests.client.conftest import Connect
+from tests.waiting import PATIENCE
 from toolyard.client import ClientTimeoutError, LogMessage, McpError, Progress, ToolCallError
 from toolyard.kit import Audio, EmbeddedResource, Image, ResourceLink, Text, TextContents
-
-PATIENCE = 20.0
 
 
 async def test_the_server_says_who_it_is(connect: Connect) -> None:

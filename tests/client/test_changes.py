@@ -3,9 +3,8 @@
 import asyncio
 
 from tests.client.conftest import Connect
+from tests.waiting import PATIENCE
 from toolyard.client import Change
-
-PATIENCE = 20.0
 
 
 async def test_a_list_and_a_resource_that_changed_are_told(connect: Connect) -> None:

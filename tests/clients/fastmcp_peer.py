@@ -42,7 +42,7 @@ class FastMcpPeer:
     async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
         # In modern requests it asks for every level there is, and leaves the choice to this function.
         if params.level != "debug":
-            self.person.lines.put_nowait((params.level, params.data))
+            self.person.lines.put_nowait((params.level, params.logger, params.data))
 
     async def _on_progress(self, progress: float, total: float | None, message: str | None) -> None:
         self.person.progress.put_nowait((progress, total, message))

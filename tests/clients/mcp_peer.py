@@ -51,7 +51,7 @@ class Callbacks:
         self._person.progress.put_nowait((progress, total, message))
 
     async def on_log(self, params: types.LoggingMessageNotificationParams) -> None:
-        self._person.lines.put_nowait((params.level, params.data))
+        self._person.lines.put_nowait((params.level, params.logger, params.data))
 
     async def on_message(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):

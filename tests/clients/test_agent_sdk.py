@@ -45,7 +45,7 @@ def hosted(yard: Yard, person: Person) -> McpSdkServerConfig:
         person.progress.put_nowait((params["progress"], params.get("total"), params.get("message")))
 
     async def on_log(params: JsonObject, use: ToolUse) -> None:
-        person.lines.put_nowait((params["level"], params["data"]))
+        person.lines.put_nowait((params["level"], params.get("logger"), params["data"]))
 
     return create_sdk_server(
         yard.server,
@@ -187,5 +187,5 @@ async def test_a_tool_that_cannot_be_stopped_does_not_keep_the_application_open(
 
 def test_without_the_agent_sdk_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)  # which is how Python notes an absent module
-    with pytest.raises(ImportError, match=r"pip install 'toolyard\[agent-sdk\]'"):
+    with pytest.raises(ImportError, match=r"extras add agent-sdk"):
         create_sdk_server(Yard().server)

@@ -18,8 +18,8 @@ from tests.clients.mcp_peer import McpPeer, as_wire, connect
 from tests.clients.records import PIXEL, SUM, TOOLS, add, records
 from tests.clients.yard import ENVIRONMENT
 from tests.serving import serving
-from toolyard.kit.agent_sdk import create_sdk_server
-from toolyard.kit.enhanced import enhanced_server, enhanced_tool
+from toolyard.kit import agent_sdk
+from toolyard.kit.enhanced import EnhancedMcpTool, enhanced_server, enhanced_tool
 
 STDIO = StdioServerParameters(command=sys.executable, args=["-m", "tests.clients.records"], env=ENVIRONMENT)
 
@@ -89,7 +89,10 @@ async def assert_failures(peer: McpPeer) -> None:
 
 async def test_claude_gets_the_structured_content_of_a_record(tmp_path: Path):
     person = Person(answer={"action": "accept", "content": {"name": "Ada"}})
-    server = create_sdk_server(records(), on_elicit=lambda params, use: person.answer)
+    server = agent_sdk.create_sdk_mcp_server(
+        "records", "2.1.0", TOOLS, on_elicit=lambda params, use: person.answer
+    )
+    assert (server["type"], server["name"]) == ("sdk", "records")
 
     async def never() -> None:
         raise AssertionError("nothing here waits")
@@ -142,6 +145,8 @@ async def test_an_input_schema_means_what_it_means_to_the_agent_sdk(name: str):
 
 
 def test_a_record_is_what_was_declared():
+    made = EnhancedMcpTool(add.name, add.description, add.input_schema, add.handler, output_schema=SUM)
+    assert made.name in enhanced_server("us", tools=[made]).tools
     assert (add.name, add.description, add.output_schema) == ("add", "Add two numbers", SUM)
     assert add.input_schema == {"a": int, "b": int}
     assert add.annotations["title"] == "Sums"
@@ -154,3 +159,23 @@ def test_an_input_schema_that_is_none_is_refused_with_the_name_of_the_tool(schem
     record = enhanced_tool("t", "Does it", schema)(add.handler)
     with pytest.raises(TypeError, match="tool 't': input_schema"):
         enhanced_server("us", tools=[record])
+
+
+async def test_a_result_that_does_not_fit_is_an_error_unless_the_author_wants_it_sent(
+    caplog: pytest.LogCaptureFixture,
+):
+    @enhanced_tool("add", "Add two numbers", {"a": int, "b": int}, output_schema=SUM)
+    async def slip(args: dict[str, Any]) -> dict[str, Any]:
+        return {"content": [], "structuredContent": {"soma": args["a"] + args["b"]}}
+
+    async with toolyard.Client(enhanced_server("sums", tools=[slip])) as client:
+        refused = (await client.call_tool("add", {"a": 1, "b": 2})).raw
+    assert refused["isError"]
+    assert '"sum" is a required property' in refused["content"][0]["text"]
+    caplog.clear()
+    async with toolyard.Client(enhanced_server("sums", tools=[slip], lenient_output=True)) as client:
+        sent = (await client.call_tool("add", {"a": 1, "b": 2})).raw
+    assert "isError" not in sent
+    assert sent["structuredContent"] == {"soma": 3}
+    assert sent["content"] == [{"type": "text", "text": '{"soma":3}'}]
+    assert '"sum" is a required property' in caplog.text

@@ -24,7 +24,7 @@ async def gateway(yard: Yard, upstream: str) -> AsyncIterator[str]:
     app = yard.server.asgi()
     async with (
         serving(app if upstream == MODERN else LegacyOnly(app)) as served,
-        gateway_to(Http(url=served.url)) as (front, _),
+        gateway_to(Http(url=served.url, era="modern" if upstream == MODERN else "caller")) as (front, _),
     ):
         yield front.url
 

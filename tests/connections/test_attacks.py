@@ -14,7 +14,7 @@ from toolyard.config.server_auth import OAuthAuth
 from toolyard.connections.oauth.authorization import PendingAuthorization, read_answer
 from toolyard.connections.oauth.errors import ConsentDeniedError, UntrustedAuthorityError
 from toolyard.connections.oauth.fetching import GuardedFetcher
-from toolyard.connections.oauth.metadata import covers, read_challenge
+from toolyard.connections.oauth.metadata import read_challenge, speaks_for
 from toolyard.connections.oauth.token_endpoint import ClientIdentity
 from toolyard.connections.oauth.tokens import TokenRecord
 from toolyard.wire.call import Principal
@@ -99,12 +99,56 @@ async def test_the_metadata_service_of_a_cloud_is_never_asked():
         await GuardedFetcher(["http://127.0.0.1:1/mcp"]).get("https://169.254.169.254/latest")
 
 
-def test_metadata_of_another_resource_do_not_speak_for_a_server():
-    assert covers("https://a.example/mcp", "https://a.example/mcp")
-    assert covers("https://a.example", "https://a.example/mcp")
-    assert not covers("https://a.example/m", "https://a.example/mcp")
-    assert not covers("https://a.example.evil.example/", "https://a.example/mcp")
-    assert not covers("http://a.example/mcp", "https://a.example/mcp")
+@pytest.mark.parametrize(
+    "url", ["http://mcp.example/token", "http://mcp.example:8080/mcp", "http://127.0.0.1:9/token"]
+)
+async def test_a_server_with_tls_has_no_endpoint_without_on_its_own_host_either(url: str):
+    with pytest.raises(UntrustedAuthorityError, match="not an https address"):
+        await GuardedFetcher(["https://mcp.example/mcp"]).get(url)
+    # The operator may name an address without TLS; that of another host is none.
+    GuardedFetcher(["https://mcp.example/mcp", "http://mcp.example/issuer"]).check("http://mcp.example/token")
+    with pytest.raises(UntrustedAuthorityError):
+        GuardedFetcher(["https://mcp.example/mcp", "http://as.example"]).check("http://mcp.example/token")
+
+
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+
+
+@pytest.mark.parametrize(
+    ("resource", "place", "speaks"),
+    [
+        # The server itself, wherever its challenge has them; a slash or capitals in the host mean nothing.
+        ("https://a.example/t/mcp", f"https://a.example{WELL_KNOWN}/t/mcp", True),
+        ("https://a.example/t/mcp", "https://a.example/t/meta.json", True),
+        ("https://a.example/t/mcp/", "https://meta.example/t.json", True),
+        ("https://A.example:443/t/mcp", "https://a.example/t/meta.json", True),
+        # What is above it, at its own well-known place only: whoever is below cannot write there.
+        ("https://a.example", f"https://a.example{WELL_KNOWN}", True),
+        ("https://a.example/", f"https://a.example{WELL_KNOWN}", True),
+        ("https://a.example/t", f"https://a.example{WELL_KNOWN}/t", True),
+        ("https://a.example", "https://a.example/t/meta.json", False),
+        ("https://a.example/t", "https://a.example/t/meta.json", False),
+        ("https://a.example", f"https://a.example{WELL_KNOWN}/t/mcp", False),
+        ("https://a.example", f"https://a.example/t{WELL_KNOWN}", False),
+        ("https://a.example", f"https://a.example{WELL_KNOWN}-of/t", False),
+        ("https://a.example", f"https://evil.example{WELL_KNOWN}", False),
+        # Another one.
+        ("https://a.example/t/m", f"https://a.example{WELL_KNOWN}/t/m", False),
+        ("https://a.example/s", f"https://a.example{WELL_KNOWN}/s", False),
+        ("https://a.example/t/mcp/deeper", f"https://a.example{WELL_KNOWN}/t/mcp/deeper", False),
+        ("https://a.example.evil.example/t/mcp", "https://a.example/t/meta.json", False),
+        ("http://a.example/t/mcp", "https://a.example/t/meta.json", False),
+        ("https://evil.example", f"https://evil.example{WELL_KNOWN}", False),
+        ("https://a.example/t/mcp?x=1", "https://a.example/t/meta.json", False),
+        ("https://a.example:x/t/mcp", "https://a.example/t/meta.json", False),
+    ],
+)
+def test_metadata_of_another_resource_do_not_speak_for_a_server(resource: str, place: str, speaks: bool):
+    assert speaks_for(resource, place, "https://a.example/t/mcp") is speaks
+    # The operator may choose it, and then it need not be anywhere else.
+    if not speaks and ":x" not in resource:
+        assert speaks_for(resource, place, "https://a.example/t/mcp", resource)
+        assert not speaks_for(resource, place, "https://a.example/t/mcp", "https://chosen.example")
 
 
 def test_a_challenge_is_read_however_it_is_written():

@@ -100,6 +100,7 @@ METADATA: dict[str, tuple[Lie, str]] = {
         "link-local address",
     ),
     "another resource": (about("resource", resource="https://evil.example/mcp"), "another one"),
+    "the whole host": (about("resource", resource="{origin}"), "another one"),
     "a resource beside it": (about("resource", resource="{origin}/other"), "another one"),
     "a resource below it": (about("resource", resource="{origin}/mcp/deeper"), "another one"),
     "a resource with a fragment": (about("resource", resource="{origin}/mcp#x"), "another one"),
@@ -347,6 +348,29 @@ async def test_a_server_that_names_the_issuer_of_another_gets_tokens_for_itself_
             await caller.attempt()
         assert [one.form["resource"] for one in honest.token_requests] == [bad.url]
         assert not bad.token_requests
+
+
+@pytest.mark.parametrize(
+    ("resource", "chosen", "sent"),
+    [
+        ("{origin}/mcp/", "", "{origin}/mcp/"),  # a slash more is the same server
+        ("{origin}", "{origin}", "{origin}"),
+        ("{origin}", "", ""),
+        ("{origin}", "{origin}/mcp", ""),
+    ],
+)
+async def test_a_token_of_the_whole_host_is_for_who_configures_it(
+    bad: Hostile, tmp_path: Path, resource: str, chosen: str, sent: str
+):
+    at, chosen, sent = (text.format(origin=bad.origin) for text in (resource, chosen, sent))
+    bad.lie("resource", resource=at)
+    async with caller_of(bad.url, tmp_path, OAuthAuth(resource=chosen)) as caller:
+        if sent:
+            await caller.connect()
+        else:
+            found = await caller.attempt()
+            assert (found.connected, found.status) == (False, 0), found
+    assert [one.form["resource"] for one in bad.token_requests] == ([sent] if sent else [])
 
 
 async def test_nothing_of_the_old_issuer_is_sent_to_the_new_one(bad: Hostile, tmp_path: Path):

@@ -1,5 +1,6 @@
 """API keys of callers: entered once on a page or at a terminal, kept in the vault, never used for another."""
 
+import asyncio
 import json
 import re
 import sys
@@ -11,10 +12,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from tests.connections.program import Machine
 from tests.connections.yard import KEY, a_browser, link_in
-from tests.serving import serving
+from tests.serving import live, serving
 from tests.waiting import until
 from toolyard import Client
 from toolyard.app.gateway import Gateway
@@ -43,6 +45,11 @@ class KeyedShop:
         self.header = b"authorization"
         self.prefix = "Bearer "
         self.is_down = False
+        self.closed: set[str] = set()
+        """Methods that are refused, whoever asks."""
+        self.refusals_left = 1_000_000
+        self.open: set[str] = set()
+        """Methods that need no key."""
         server = Server("shop", key=KEY)
         server.tool(self.whoami)
         self.edge = server.asgi(identify=self.identify)
@@ -57,6 +64,12 @@ class KeyedShop:
         if self.is_down:
             raise Refused(500, "out of order")
         name = self.customers.get(given.removeprefix(self.prefix)) if given.startswith(self.prefix) else None
+        method = dict(headers).get(b"mcp-method", b"").decode()
+        if name is None and method in self.open:
+            return Principal(tenant="shop", kind="application")
+        if method in self.closed and self.refusals_left:
+            self.refusals_left -= 1
+            name = None
         if name is None:
             raise Refused(401, "who are you?")
         return Principal(tenant="shop", subject=name, kind="application")
@@ -196,6 +209,31 @@ async def test_a_client_that_can_show_an_address_is_asked_in_the_call(
         assert [one.url is not None for one in asked] == [True], "a secret is never asked for in a form"
 
 
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_others_have_the_only_slot_of_a_server_while_a_user_is_at_the_page(
+    upstream: RunningShop, tmp_path: Path, era: Any
+):
+    asked: asyncio.Queue[str] = asyncio.Queue()
+
+    async def on_elicit(question: Elicitation) -> ElicitResult:
+        asked.put_nowait(str(question.url))
+        return question.accept()
+
+    config = config_of(upstream.url, tmp_path)
+    config = replace(config, servers=(replace(config.servers[0], concurrency=1, timeout=5.0),))
+    async with (
+        replica(config) as (_, url),
+        Client(url) as operator,
+        Client(url, era=era, on_elicit=on_elicit, headers={"X-Who": "ana"}) as ana,
+    ):
+        await connect(operator, "key-of-the-house")
+        waiting = asyncio.create_task(call(ana))
+        link = await asked.get()
+        assert [await call(operator) for _ in range(5)] == [(False, "house")] * 5
+        await enter(link, "key-of-ana")
+        assert await waiting == (False, "ana")
+
+
 async def test_a_key_that_was_revoked_is_asked_for_again_and_the_caller_is_told_why(
     upstream: RunningShop, tmp_path: Path
 ):
@@ -211,6 +249,48 @@ async def test_a_key_that_was_revoked_is_asked_for_again_and_the_caller_is_told_
         await enter(link_in(text), "key-of-ben")
         assert (await keys_of(gateway).state(ME)).connected
         assert await call(client) == (False, "ben")
+
+
+async def test_one_request_that_is_refused_does_not_cost_the_key_of_all(
+    upstream: RunningShop, tmp_path: Path
+):
+    config = config_of(upstream.url, tmp_path, KeyAuth(per="all"))
+    async with (
+        replica(config) as (gateway, url),
+        Client(url) as operator,
+        Client(url, headers={"X-Who": "ana"}) as ana,
+    ):
+        await enter((await keys_of(gateway).link(ME)).url, "key-of-the-house")
+        await connection(operator, "wait", seconds=20)
+        assert await call(operator) == (False, "house")
+        upstream.shop.closed = {"tools/call"}
+        for _ in range(2):
+            failed, text = await call(ana)
+            assert (failed, "401" in text, "API key" in text) == (True, True, False), text
+        upstream.shop.closed = set()
+        assert (await keys_of(gateway).state(ME)).connected
+        assert await call(operator) == (False, "house")
+
+
+async def test_a_refusal_of_a_moment_is_not_noticed(upstream: RunningShop, tmp_path: Path):
+    async with replica(config_of(upstream.url, tmp_path)) as (_, url), Client(url) as client:
+        await connect(client, "key-of-ana")
+        upstream.shop.closed, upstream.shop.refusals_left = {"tools/call"}, 1
+        assert await call(client) == (False, "ana")
+
+
+async def test_where_strangers_may_look_around_a_second_refusal_of_a_call_counts(
+    upstream: RunningShop, tmp_path: Path
+):
+    upstream.shop.open = {"server/discover", "tools/list"}
+    async with replica(config_of(upstream.url, tmp_path)) as (_, url), Client(url) as client:
+        await connect(client, "key-of-ana")
+        del upstream.shop.customers["key-of-ana"]
+        failed, text = await call(client)
+        assert (failed, "does not accept your API key any more" in text) == (True, True), text
+        sent = len(upstream.shop.seen)
+        await call(client)
+        assert len(upstream.shop.seen) == sent, "a refused key is not sent again"
 
 
 async def test_a_server_that_is_down_does_not_cost_the_key(upstream: RunningShop, tmp_path: Path):
@@ -419,6 +499,11 @@ async def test_a_server_that_repeats_the_key_in_an_error_shows_it_to_nobody(
 # Other kinds of servers
 
 
+def backwards(key: str) -> str:
+    """As the servers say which key they were given: they may not repeat it."""
+    return key[::-1]
+
+
 KIT = """
 from toolyard.kit import CallerKeys, Context, Server, ToolError
 
@@ -433,7 +518,7 @@ async def whoami(ctx: Context) -> str:
     if key.reveal() == "revoked":
         key.refuse()
         raise ToolError("401")
-    return key.reveal()
+    return key.reveal()[::-1]
 """
 
 
@@ -450,10 +535,10 @@ async def test_a_server_in_this_process_gets_the_key_of_its_caller(tmp_path: Pat
         assert failed
         await enter(link_in(text), "key-of-ana")
         await connect(ben, "revoked")
-        assert await call(ana) == (False, "key-of-ana")
+        assert await call(ana) == (False, backwards("key-of-ana"))
         failed, text = await call(ben)
         assert (failed, "does not accept your API key any more" in text) == (True, True), text
-        assert await call(ana) == (False, "key-of-ana")
+        assert await call(ana) == (False, backwards("key-of-ana"))
 
 
 CHECKING = """
@@ -481,7 +566,7 @@ server.on_close(close)
 @server.tool
 async def whoami(ctx: Context) -> str:
     "Who calls?"
-    return f"{ctx.secret('x-shop-key').reveal()} {is_open}"
+    return f"{ctx.secret('x-shop-key').reveal()[::-1]} {is_open}"
 """
 
 
@@ -497,7 +582,7 @@ async def test_a_key_is_tried_at_the_server_that_is_mounted_and_leaves_it_open(
         Client(url, headers={"X-Who": "ben"}) as ben,
     ):
         await connect(ana, "key-of-ana")
-        assert await call(ana) == (False, "key-of-ana True")
+        assert await call(ana) == (False, f"{backwards('key-of-ana')} True")
         link = (await connection(ben, "link"))["link"]
         async with a_browser() as browser:
             for key, problem in (
@@ -508,7 +593,20 @@ async def test_a_key_is_tried_at_the_server_that_is_mounted_and_leaves_it_open(
                     form = fields_in(await page.text())
                 async with browser.post(link, data={**form, "key": key}, headers=HERE) as page:
                     assert problem in await page.text()
-        assert await call(ana) == (False, "key-of-ana True")
+        assert await call(ana) == (False, f"{backwards('key-of-ana')} True")
+
+
+async def test_a_module_that_checks_its_callers_is_asked_before_its_word_about_one_call_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    refusing = CHECKING.replace("    return", "    ctx.secret('x-shop-key').refuse()\n    return")
+    (tmp_path / "shop_that_refuses.py").write_text(refusing)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = config_of(InProcess(module="shop_that_refuses:server"), tmp_path / "state")
+    async with replica(config) as (_, url), Client(url) as client:
+        await connect(client, "key-of-ana")
+        assert await call(client) == (False, f"{backwards('key-of-ana')} True")
+        assert (await connection(client))["status"] == "active"
 
 
 class HelpDesk:
@@ -520,6 +618,9 @@ class HelpDesk:
         self.keys = {"desk-key-of-ana"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await live(receive, send)
+            return
         given = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
         body = b'{"ticket_number": 7, "title": "Printer on fire", "enable_mcp": true}'
         status = 200 if given in self.keys else 401
@@ -560,7 +661,7 @@ server = Server("shop", key=b"0123456789abcdef")
 @server.tool
 async def whoami() -> str:
     "Who calls?"
-    return os.environ["SHOP_KEY"] + " " + str(os.getpid())
+    return os.environ["SHOP_KEY"][::-1] + " " + str(os.getpid())
 
 server.run_stdio()
 """
@@ -596,15 +697,15 @@ async def test_a_program_runs_once_for_each_caller_with_its_key(
         await connect(ana, "key-of-ana")
         house, process = (await call(operator))[1].split()
         mine, other = (await call(ana))[1].split()
-        assert (house, mine) == ("key-of-the-house", "key-of-ana")
+        assert (house, mine) == (backwards("key-of-the-house"), backwards("key-of-ana"))
         assert process != other
-        assert (await call(ana))[1].split() == ["key-of-ana", other], "one process for one caller"
+        assert (await call(ana))[1].split() == [backwards("key-of-ana"), other], "one process for one caller"
         await connection(ana, "disconnect")
         await until_gone(int(other))  # without another call
         assert (await call(ana))[0]
         await connect(ana, "key-of-ana-2")
         again = (await call(ana))[1].split()
-        assert again[0] == "key-of-ana-2"
+        assert again[0] == backwards("key-of-ana-2")
         assert again[1] != other
         assert (await keys_of(gateway).state(ME)).connected
     assert "started with ***" in caplog.text

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 import aiohttp
 
-from tests.serving import serving
+from tests.serving import live, serving
 
 
 class Hold:
@@ -73,8 +73,9 @@ class TokenHop:
             hold.drop()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            raise NotImplementedError(scope["type"])
+        if scope["type"] == "lifespan":
+            await live(receive, send)
+            return
         body = b""
         while True:
             message = await receive()

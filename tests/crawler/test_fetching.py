@@ -258,6 +258,10 @@ async def test_cancelling_ends_requests_and_readers(web: Web, crawls: Make):
     await web.until(lambda: not web.open_requests)  # the web sees its readers leave
 
 
+def _requested(web: Web, paths: list[str]) -> list[int]:
+    return [web.hits[path] for path in paths]
+
+
 async def test_batches_run_one_after_the_other_and_end_at_enough_pages(web: Web, crawls: Make):
     good = [f"/good{n}" for n in range(15)]
     web.pages |= {path: article(path) for path in good}
@@ -265,14 +269,42 @@ async def test_batches_run_one_after_the_other_and_end_at_enough_pages(web: Web,
     crawl = crawls()
     summary = await crawl(*(web.url(path) for path in paths), batch_size=10, stop_after=10)
     assert (summary.total, summary.successful, len(crawl.pages)) == (25, 10, 10)
-    assert summary.successful + len(summary.failures) + len(summary.skipped) == 25
-    # The third batch was never needed: the first two have ten good pages.
-    assert not any(web.hits[path] for path in paths[20:])
-    assert set(summary.skipped) >= {web.url(path) for path in paths[20:]}
+    # The tenth good page is the nineteenth address: none after it can be needed.
+    assert _requested(web, paths) == [1] * 19 + [0] * 6
+    assert len(summary.failures) == 9
+    assert summary.skipped == [web.url(path) for path in paths[19:]]
 
 
-async def test_a_crawl_ends_within_a_batch_when_there_are_enough_pages(web: Web, crawls: Make):
-    web.pages |= {f"/p{n}": article(f"P {n}") for n in range(30)}
+async def test_a_crawl_that_stops_at_ten_pages_requests_ten_if_all_are_good(web: Web, crawls: Make):
+    paths = [f"/p{n}" for n in range(30)]
+    web.pages |= {path: article(path) for path in paths}
     crawl = crawls()
-    summary = await crawl(*(web.url(f"/p{n}") for n in range(30)), stop_after=10)
+    summary = await crawl(*(web.url(path) for path in paths), stop_after=10)
+    assert _requested(web, paths) == [1] * 10 + [0] * 20
     assert (summary.successful, len(crawl.pages), len(summary.skipped), summary.failures) == (10, 10, 20, [])
+
+
+async def test_a_second_batch_has_only_as_many_addresses_as_pages_are_missing(web: Web, crawls: Make):
+    paths = [f"/p{n}" for n in range(30)]
+    web.pages |= {path: article(path) for path in paths if path not in ("/p3", "/p7", "/p10")}
+    summary = await crawls()(*(web.url(path) for path in paths), stop_after=10)
+    assert _requested(web, paths) == [1] * 13 + [0] * 17
+    assert [one.url for one in summary.failures] == [web.url(path) for path in ("/p3", "/p7", "/p10")]
+
+
+async def test_a_stop_beyond_ten_pages_goes_on_in_batches_of_ten(web: Web, crawls: Make):
+    paths = [f"/p{n}" for n in range(30)]
+    may_end = asyncio.Event()
+
+    async def slow(opened: Web, request: http.Request) -> http.StreamResponse:
+        await may_end.wait()
+        return http.Response(text=article("Slow"), content_type="text/html")
+
+    web.pages |= {path: article(path) for path in paths} | {"/p9": slow}
+    crawl = crawls()
+    running = asyncio.create_task(crawl(*(web.url(path) for path in paths), stop_after=25))
+    await web.until(lambda: len(crawl.outcomes) == 9 and web.hits["/p9"] == 1)
+    assert _requested(web, paths[10:]) == [0] * 20
+    may_end.set()
+    assert (await running).successful == 25
+    assert _requested(web, paths) == [1] * 25 + [0] * 5

@@ -1,13 +1,21 @@
 """robots.txt, conditional requests and the cache: what a crawl asks a site, and how often."""
 
+import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web as http
 
 from tests.crawler.crawling import Crawls
 from tests.crawler.web import Web, article
+from tests.waiting import PATIENCE
+from toolyard.crawler.cache import ResponseCache
+from toolyard.crawler.fetching import Response
 from toolyard.crawler.robots import parse_robots
 
 Make = Callable[..., Crawls]
@@ -128,6 +136,30 @@ async def test_dates_validate_too_and_fresh_pages_are_not_asked_for(web: Web, cr
         assert summary.successful == 3
     assert asked == [None, "Tue, 03 Mar 2026 10:00:00 GMT"]
     assert (web.hits["/fresh"], web.hits["/secret"]) == (1, 2)
+
+
+def test_the_cache_is_bounded_too_when_many_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    cache = ResponseCache(tmp_path, "ana", 100_000)
+
+    def put(number: int) -> None:
+        url = f"http://a.example/{number}"
+        cache.put(Response(url, 200, {"cache-control": "max-age=600"}, os.urandom(20_000)))
+
+    put(0)
+    together, scandir = threading.Barrier(8, timeout=PATIENCE), os.scandir
+
+    def at_the_same_moment(folder: Path) -> Any:
+        with scandir(folder) as entries:
+            found = list(entries)
+        together.wait()
+        return nullcontext(found)
+
+    monkeypatch.setattr(os, "scandir", at_the_same_moment)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(put, range(1, 9)))
+    monkeypatch.undo()
+    sizes = [path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()]
+    assert 0 < sum(sizes) <= 100_000
 
 
 async def test_the_cache_is_bounded_private_and_survives_broken_files(web: Web, crawls: Make, tmp_path: Path):

@@ -17,6 +17,7 @@ from backports import zstd
 
 from tests.crawler.pages import KnownPage, known_pages
 from tests.crawler.prose import Prose
+from tests.waiting import PATIENCE
 
 ENCODINGS = {
     "pt": "iso-8859-1",
@@ -115,7 +116,7 @@ class Web:
         }
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while not is_so():  # noqa: ASYNC110 (any condition)
                 await asyncio.sleep(0.01)
 

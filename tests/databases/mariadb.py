@@ -10,9 +10,7 @@ from types import TracebackType
 import pymysql
 
 from scripts.bootstrap import find_program
-
-PATIENCE = 60.0
-"""Seconds to wait for the server. Reached only when something is wrong."""
+from tests.waiting import PATIENCE
 
 
 class MariaServer:

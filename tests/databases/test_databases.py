@@ -219,7 +219,9 @@ async def test_a_file_that_is_not_there_is_nothing_to_wait_for(url: str):
     await database.close()
 
 
-@pytest.mark.parametrize("url", ["oracle://x", "nonsense", "sqlite:", "duckdb::memory:"])
+@pytest.mark.parametrize(
+    "url", ["oracle://x", "nonsense", "sqlite:", "duckdb::memory:", "tea.cvs", "https://there/tea.csv"]
+)
 def test_what_is_no_address_of_a_database_is_refused_at_once(url: str):
     with pytest.raises(DatabaseError, match="hint: sqlite:PATH"):
         open_database(url)

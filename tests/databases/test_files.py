@@ -23,8 +23,8 @@ class Opened:
     def __init__(self) -> None:
         self._all: list[Database] = []
 
-    def __call__(self, address: object, **options: Any) -> Database:
-        database = open_database(f"duckdb:{address}", **options)
+    def __call__(self, address: object, scheme: str = "duckdb:", **options: Any) -> Database:
+        database = open_database(f"{scheme}{address}", **options)
         self._all.append(database)
         return database
 
@@ -70,6 +70,22 @@ async def test_a_csv_file_is_a_table_with_types(opened: Opened, tmp_path: Path):
     assert [(column.name, column.type) for column in table.columns] == [
         *(("day", "DATE"), ("amount", "DOUBLE"), ("who", "VARCHAR")),
     ]
+
+
+@pytest.mark.parametrize("given", ["sales.csv", ".", "sales*.csv", "shop.db", "shop.duckdb"])
+async def test_a_path_alone_is_enough_where_its_name_says_what_it_is(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "sales.csv", SALES)
+    with sqlite3.connect("shop.db") as lite, duckdb.connect("shop.duckdb") as duck:
+        for made in (lite, duck):
+            made.execute("CREATE TABLE sales AS SELECT 'O''Neil' AS who")
+    assert (await ask(opened(given, ""), "SELECT who FROM sales WHERE who LIKE 'O%'")).count == 1
+
+
+async def test_a_path_of_nothing_is_named(opened: Opened, tmp_path: Path):
+    assert (await failure(opened(tmp_path / "tea.csv", ""))).reason == "there is no file 'tea.csv'"
 
 
 async def test_other_kinds_of_files_are_tables_too(opened: Opened, tmp_path: Path):

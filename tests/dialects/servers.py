@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from toolyard.kit import Server
+from toolyard.kit import Context, Server
 
 notes = Server("notes", title="Notes", instructions="Keeps short notes.")
 board = Server("board", title="Board", instructions="A message board.")
+relay = Server("relay", title="Relay", instructions="Passes notes on.")
 
 
 @notes.tool
@@ -30,3 +31,9 @@ async def burn_notes() -> str:
 async def pin(text: str) -> dict[str, str]:
     """Pin a message to the board."""
     return {"pinned": text}
+
+
+@relay.tool
+async def pass_on(ctx: Context, text: str) -> str:
+    """Pass a note on to the note book."""
+    return str(await ctx.call_tool("mcp__notes__add_note", {"text": text}))

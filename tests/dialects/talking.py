@@ -6,7 +6,7 @@ identification would find it.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -98,17 +98,28 @@ def _identify(headers: Any) -> Principal:
 
 @asynccontextmanager
 async def gateway(
-    *dialects: str, composio: ComposioEmulator | None = None, state: str = ""
-) -> AsyncIterator[Place]:
+    *dialects: str,
+    composio: ComposioEmulator | None = None,
+    state: str = "",
+    own: Sequence[str] = OWN,
+    pinned: dict[str, tuple[str, ...]] | None = None,
+    **settings: Any,
+) -> AsyncGenerator[Place]:
+    """`own` are servers of `tests.dialects.servers`, and `pinned` names tools of them."""
     servers = [
-        ServerConfig(name=name, where=InProcess(module=f"tests.dialects.servers:{name}")) for name in OWN
+        ServerConfig(
+            name=name,
+            where=InProcess(module=f"tests.dialects.servers:{name}"),
+            pinned=(pinned or {}).get(name, ()),
+        )
+        for name in own
     ]
     if composio is not None:
         where = Composio(api_key=composio.api_key, base_url=composio.url)
         servers.append(ServerConfig(name="composio", where=where))
     config = Config(
         servers=tuple(servers),
-        gateway=GatewayConfig(dialects=dialects),
+        gateway=GatewayConfig(dialects=dialects, **settings),
         state=StateConfig(url=state, key="a key for credential profiles"),
     )
     app = asgi(Gateway(config, KEY), identify=_identify)

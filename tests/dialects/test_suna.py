@@ -294,3 +294,97 @@ async def test_a_tool_that_the_discovery_did_not_give_cannot_be_enabled(quiet: P
         assert said.failed
         assert "'make_coffee'" in said.text
         assert "add_note" not in await talk.tools()
+
+
+# First search, then enable, then call
+
+NEITHER = "has neither found nor enabled it. Call search_mcp_servers first"
+MAIL = {"recipient_email": "ann@example.com", "body": "Hello"}
+MAILING = "mcp__composio__GMAIL_SEND_EMAIL"
+
+
+async def test_a_tool_that_was_never_searched_nor_enabled_is_refused():
+    async with ComposioEmulator() as composio, gateway("suna", composio=composio) as place:
+        composio.connect("acme", "gmail")
+        async with place.talk() as talk:
+            for name in (MAILING, "GMAIL_SEND_EMAIL"):
+                said = await talk.call(name, **MAIL)
+                assert said.failed
+                assert NEITHER in said.text
+                assert f"{MAILING!r} not found" in said.text
+                assert said.structured == {"error": said.text, "successful": False}
+            assert NEITHER in (await talk.call("mcp__notes__add_note", text="milk")).text
+        assert not composio.records.get("emails")
+        async with place.talk() as talk:
+            queries = [{"use_case": "send an email"}, {"use_case": "note", "app_slug": "notes"}]
+            await talk.well("search_mcp_servers", queries=queries)
+            assert not (await talk.call(MAILING, **MAIL)).failed
+            assert await talk.well("mcp__notes__add_note", text="milk") == {"noted": "milk"}
+            async with place.talk("another") as other:
+                assert NEITHER in (await other.call(MAILING, **MAIL)).text
+
+
+async def test_what_was_only_discovered_is_refused_until_it_is_enabled():
+    async with gateway("suna") as place, place.talk() as talk:
+        profile = await _profile(talk, "notes", "Mine")
+        await talk.well("discover_user_mcp_servers", profile_id=profile)
+        for name in ("mcp__notes__add_note", "mcp__notes__list-notes"):
+            assert NEITHER in (await talk.call(name, text="milk")).text
+        await talk.well("configure_profile_for_agent", profile_id=profile, enabled_tools=["add_note"])
+        assert not (await talk.call("mcp__notes__add_note", text="milk")).failed
+        assert NEITHER in (await talk.call("mcp__notes__list-notes")).text
+
+
+async def test_a_tool_found_at_one_gateway_is_called_at_another(tmp_path: Path):
+    state = f"sqlite:///{tmp_path / 'state.db'}"
+    async with gateway("suna", state=state) as first, gateway("suna", state=state) as second:
+        async with first.talk() as talk:
+            queries = [{"use_case": "pin a message", "app_slug": "board"}]
+            await talk.well("search_mcp_servers", queries=queries)
+        async with second.talk() as talk:
+            assert not (await talk.call("mcp__board__add_note", text="milk")).failed
+            assert NEITHER in (await talk.call("mcp__notes__add_note", text="milk")).text
+
+
+async def test_whoever_names_no_conversation_calls_what_a_search_in_a_new_session_found():
+    async with gateway("suna") as place, place.talk(thread="") as talk:
+        queries = [{"use_case": "write a note down"}]
+        await talk.well("search_mcp_servers", queries=queries, session={"generate_id": True})
+        assert not (await talk.call("mcp__notes__add_note", text="milk")).failed
+
+
+async def test_pinned_tools_and_calls_of_servers_need_no_search():
+    pinned = {"notes": ("list-notes",), "relay": ("pass_on",)}
+    async with gateway("suna", own=("notes", "relay"), pinned=pinned) as place, place.talk() as talk:
+        assert (await talk.call("mcp__notes__list-notes")).text == "milk"
+        assert "noted" in (await talk.call("mcp__relay__pass_on", text="milk")).text
+        assert NEITHER in (await talk.call("mcp__notes__add_note", text="milk")).text
+
+
+async def test_a_gateway_may_be_configured_not_to_want_a_search():
+    async with gateway("suna", search_first=False) as place, place.talk() as talk:
+        assert await talk.well("mcp__notes__add_note", text="milk") == {"noted": "milk"}
+
+
+async def test_a_search_says_which_tools_of_an_app_are_enabled():
+    async with gateway("suna") as place, place.talk() as talk:
+        queries = [{"use_case": "write a note down"}, {"use_case": "pin a message to the board"}]
+        before = await talk.well("search_mcp_servers", queries=queries)
+        assert not any("enabled_tools" in one for group in before["results"] for one in group["results"])
+        await _enabled(talk, "notes", "Mine", "list-notes")
+        after = await talk.well("search_mcp_servers", queries=queries)
+        enabled = {
+            one["toolkit_slug"]: one.get("enabled_tools")
+            for group in after["results"]
+            for one in group["results"]
+        }
+        assert enabled == {"notes": ["list-notes"], "board": None}
+
+
+async def test_an_app_that_a_fallback_finds_by_name_comes_alone():
+    async with ComposioEmulator() as composio, gateway("suna", composio=composio) as place:
+        composio.fail("search", 500, times=100)
+        async with place.talk() as talk:
+            found = await talk.well("search_mcp_servers", queries=[{"use_case": "github"}])
+            assert found["source"] == "fallback"
+            assert [one["toolkit_slug"] for one in found["results"][0]["results"]] == ["github"]

@@ -14,7 +14,7 @@ from toolyard.connections.oauth.accounts import OAuthAccounts
 from toolyard.connections.oauth.token_endpoint import ClientIdentity
 from toolyard.connections.oauth.tokens import TokenRecord, TokenStore
 from toolyard.dispatch.accounts import AccountUpstream
-from toolyard.upstream.base import Forward, Outcome, Upstream
+from toolyard.upstream.base import Forward, Outcome, StatelessUpstream
 from toolyard.upstream.connection import GATEWAY_CALLER, UpstreamInfo
 from toolyard.upstream.errors import CredentialError, NotReachedError
 from toolyard.vault.base import SecretAddress, SecretKind, SecretStore, StoredSecret
@@ -25,7 +25,7 @@ from toolyard.wire.seal import Sealer
 SEALER = Sealer(b"0123456789abcdef")
 
 
-class Place(Upstream):
+class Place(StatelessUpstream):
     def __init__(self) -> None:
         self.is_closed = False
 
@@ -33,7 +33,7 @@ class Place(Upstream):
         assert not self.is_closed, "it has no second life"
         return Outcome.of(b"{}")
 
-    async def info(self) -> UpstreamInfo:
+    async def info(self, call: Call | None = None) -> UpstreamInfo:
         raise NotImplementedError
 
     async def close(self) -> None:
@@ -134,7 +134,7 @@ async def test_a_key_that_was_read_before_its_owner_disconnected_is_not_used_aft
     assert await keys.disconnect(owner)
     slow.is_quick.set()
     assert await asked is None
-    assert keys.in_use(owner) == ""
+    assert keys.authorizer(owner).in_use == ""
 
 
 URL_OF_SHOP = "https://shop.example/mcp"

@@ -150,6 +150,64 @@ async def test_a_call_that_gives_up_waiting_leaves_its_place_to_others():
         assert await front.says(ECHO, {"text": "free"}) == "free"
 
 
+async def test_a_call_whose_user_is_asked_lends_its_slot_and_has_it_back_before_others_begin():
+    speaker = Speaker("legacy")
+    go_on = asyncio.Event()
+    seen: list[str] = []
+
+    async def call(exchange: Exchange) -> None:
+        said = exchange.params["arguments"]["text"]
+        seen.append(said)
+        await exchange.stream()
+        if said == "ask":
+            await speaker.ask(exchange, "elicitation/create", QUESTION)
+            seen.append("answered")
+        if said == "hold":
+            await go_on.wait()
+        await exchange.event(exchange.reply(text(said)))
+        await exchange.end()
+
+    speaker.on["tools/call"] = call
+    async with speaking(speaker) as url, yard(at(url, concurrency=1, timeout=5.0)) as front:
+        session = await front.legacy(ELICITATION)
+        asking = await session.open_call(ECHO, text="ask")
+        question = await asking.next_message()
+        assert await front.says(ECHO, {"text": "meanwhile"}) == "meanwhile"
+        holding = asyncio.create_task(front.says(ECHO, {"text": "hold"}))
+        await speaker.until(lambda: "hold" in seen)
+        late = asyncio.create_task(front.says(ECHO, {"text": "late"}))
+        assert (await front.server())["in_flight"] == 2
+        await session.respond(question["id"], {"action": "accept"})
+        assert "answered" not in seen
+        go_on.set()
+        assert (await asking.next_message())["result"]["content"][0]["text"] == "ask"
+        assert await asyncio.gather(holding, late) == ["hold", "late"]
+    assert seen == ["ask", "meanwhile", "hold", "answered", "late"]
+
+
+async def test_a_call_that_ends_while_its_user_is_asked_takes_no_slot_back():
+    speaker = Speaker("legacy")
+
+    async def call(exchange: Exchange) -> None:
+        await exchange.stream()
+        if exchange.params["arguments"]["text"] == "ask":
+            await speaker.ask(exchange, "elicitation/create", QUESTION)
+        await exchange.event(exchange.reply(text("done")))
+        await exchange.end()
+
+    speaker.on["tools/call"] = call
+    async with speaking(speaker) as url, yard(at(url, concurrency=1, timeout=5.0)) as front:
+        session = await front.legacy(ELICITATION)
+        for _ in range(3):
+            line = await session.open_call(ECHO, id="asking", text="ask")
+            question = await line.next_message()
+            await session.notify("notifications/cancelled", {"requestId": "asking"})
+            await speaker.until_heard("notifications/cancelled")
+            await session.respond(question["id"], {"action": "accept"})
+        assert [await front.says(ECHO, {"text": "other"}) for _ in range(3)] == ["done"] * 3
+        assert (await front.server())["in_flight"] == 0
+
+
 # The breaker
 
 

@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager
 
 from tests.serving import PATIENCE
 from toolyard.dispatch.composio.sessions import SessionConnections
-from toolyard.upstream.base import Forward, Outcome, Upstream
+from toolyard.upstream.base import Forward, Outcome, StatelessUpstream
 from toolyard.upstream.connection import UpstreamInfo
+from toolyard.wire.call import Call
 
 
-class Path(Upstream):
+class Path(StatelessUpstream):
     """A connection that records whether it was closed."""
 
     def __init__(self) -> None:
@@ -21,7 +22,7 @@ class Path(Upstream):
     async def send(self, forward: Forward) -> Outcome:
         raise NotImplementedError
 
-    async def info(self) -> UpstreamInfo:
+    async def info(self, call: Call | None = None) -> UpstreamInfo:
         raise NotImplementedError
 
     async def idle(self) -> None:

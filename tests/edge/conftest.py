@@ -24,11 +24,12 @@ class _Errors(logging.Handler):
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_logged_as_an_error() -> Iterator[None]:
+def nothing_is_logged_as_an_error() -> Iterator[list[str]]:
+    """The errors so far; a test that provokes one takes it out."""
     errors = _Errors()
     for name in WATCHED:
         logging.getLogger(name).addHandler(errors)
-    yield
+    yield errors.found
     for name in WATCHED:
         logging.getLogger(name).removeHandler(errors)
     assert errors.found == []

@@ -22,7 +22,11 @@ class LambdaClient:
             "version": "2.0",
             "rawPath": path,
             "headers": {"host": HOST, **dict(pairs_of(headers))},
-            "requestContext": {"http": {"method": method, "path": path}, "stage": "$default"},
+            "requestContext": {
+                "http": {"method": method, "path": path},
+                "stage": "$default",
+                "domainName": HOST,
+            },
             "isBase64Encoded": False,
         }
         if body is not None:

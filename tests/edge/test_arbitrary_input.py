@@ -369,6 +369,9 @@ def test_any_method_and_path_gets_a_proper_answer(
     answer = inside.post(headers, b"", method, path)
     if path == "/health" and answer.status == 200:
         assert answer.json["status"] == "ok"
+    elif path == "/" and answer.status == 200:
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert_nothing_leaks(answer.body)
     elif method == "GET" and answer.is_stream:
         assert answer.status == 200
     else:
@@ -537,7 +540,7 @@ def test_any_lines_to_a_process_leave_it_serving(inside: Inside):
         params = {"name": "echo", "arguments": {"text": "well"}, "_meta": meta()}
         last = {"jsonrpc": "2.0", "id": "last", "method": "tools/call", "params": params}
         data = b"\n".join([*examples, json.dumps(last).encode(), b""])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             out, _ = await process.communicate(data)
         return out.splitlines(), await process.wait()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.programs import find_program, needs
 from tests.serving import Client, Line, encoded, http, modern, serving
+from tests.waiting import PATIENCE
 from toolyard.edge.http.app import HttpEdge
 from toolyard.edge.request import Receive, Scope, Send
 from toolyard.kit import Server
@@ -152,7 +153,7 @@ async def behind_nginx(client: Client, folder: Path) -> AsyncIterator[Line]:
 
 
 async def _connected(path: Path) -> Line:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while True:
             with suppress(FileNotFoundError, ConnectionRefusedError):
                 return Line(*await asyncio.open_unix_connection(str(path)))

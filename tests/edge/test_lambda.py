@@ -50,23 +50,43 @@ async def test_a_legacy_session_begun_at_one_instance_goes_on_at_another():
     begun = await session(client_of(Workshop()))
     elsewhere = begun.at(cast(Client, client_of(Workshop())))
     assert (await elsewhere.call("add", a=2, b=3)).result["structuredContent"] == {"result": 5}
-    stranger = begun.at(cast(Client, client_of(Workshop(key=KEY + b", another"))))
-    assert (await stranger.call("add", a=2)).status == 404
 
 
-async def test_a_legacy_request_needs_no_session():
+@pytest.mark.parametrize("id", [None, "made-up", "no,ne", "foreign"])
+async def test_each_legacy_request_stands_alone_without_a_session_or_with_an_unknown_one(id: str | None):
     client = client_of(Workshop())
-    headers = {"content-type": "application/json"}
-    listed = await client.post(headers, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-    assert listed.result["tools"]
-    assert (await client.post(headers, {"jsonrpc": "2.0", "method": "notifications/x"})).status == 400
+    if id == "foreign":
+        id = (await session(client_of(Workshop(key=KEY + b", another")))).id
+    alone = LegacyClient(cast(Client, client), "2025-11-25", id)
+    assert (await alone.call("add", a=2, b=3)).result["structuredContent"] == {"result": 5}
+    told = await alone.call("anything", value=1)
+    assert told.result["content"][0]["text"].endswith("from unknown"), "nothing of a foreign session counts"
+    assert (await alone.request("logging/setLevel", {"level": "debug"})).result == {}
+    assert (await alone.request("resources/subscribe", {"uri": "shop://shelf"})).error["code"] == -32601
+    for method in ("notifications/initialized", "notifications/cancelled", "notifications/x"):
+        assert (await alone.notify(method, {"requestId": 1})).status == 202
+    assert (await alone.respond("ask-1", {})).status == 202
+    assert "mcp-session-id" not in told.headers
 
 
-async def test_notifications_and_answers_to_nothing_are_taken():
+async def test_the_answers_of_a_session_name_it():
     client = client_of(Workshop())
     begun = await session(client)
-    assert (await begun.notify("notifications/cancelled", {"requestId": 1})).status == 202
-    assert (await begun.respond("ask-1", {})).status == 202
+    for answer in (
+        await begun.call("add", a=2, b=3),
+        await begun.call("steps"),
+        await begun.request("nonsense"),
+        await begun.notify("notifications/cancelled", {"requestId": 1}),
+        await begun.respond("ask-1", {}),
+    ):
+        assert answer.headers["mcp-session-id"] == begun.id
+
+
+async def test_a_request_as_curl_sends_it_needs_no_accept_and_no_handshake():
+    headers = {"content-type": "application/json"}
+    client = client_of(Workshop())
+    listed = await client.post(headers, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert listed.result["tools"]
 
 
 async def test_what_a_handler_says_comes_with_the_answer_to_those_who_take_streams():
@@ -184,12 +204,6 @@ async def test_forms_that_cannot_be_read_are_refused():
         "code"
     ] == -32020
     assert (await client.post(lower | {"x-long": "x" * 20_000}, message)).status == 431
-    assert (
-        await client.post(
-            lower | {"mcp-session-id": "no,ne", "mcp-protocol-version": "2025-11-25"},
-            {"jsonrpc": "2.0", "id": 1, "method": "ping"},
-        )
-    ).status == 404
 
 
 async def test_an_initialize_that_cannot_be_read_opens_nothing():
@@ -341,6 +355,10 @@ async def test_a_request_without_a_key_or_with_one_that_cannot_be_used_is_turned
     doubled = await client.post(headers | {"x-tiflux-api-key": "a", "X-Tiflux-Api-Key": "b"}, message)
     assert doubled.status == 400
     assert (await client.post(headers | {"x-tiflux-api-key": "wrong"}, message)).status == 403
+    login = await client.post(headers, message, path="/register")
+    assert login.status == 404
+    assert "no login: send a key" in login.error["message"]
+    assert "'x-tiflux-api-key' or 'authorization: Bearer …'" in login.error["message"]
     assert (await client.post(headers | {"Authorization": "Bearer right"}, message)).status == 200
     assert (await client.ask("GET", "/health", {})).status == 200
 
@@ -360,8 +378,9 @@ async def test_a_session_belongs_to_the_key_that_began_it():
     id = (await client.post(headers | mine, message)).headers["mcp-session-id"]
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     in_session = headers | {"mcp-session-id": id}
-    assert (await client.post(in_session | mine, ping)).status == 200
-    assert (await client.post(in_session | {"x-tiflux-api-key": "other"}, ping)).status == 404
+    assert (await client.post(in_session | mine, ping)).headers["mcp-session-id"] == id
+    answer = await client.post(in_session | {"x-tiflux-api-key": "other"}, ping)
+    assert (answer.status, "mcp-session-id" in answer.headers) == (200, False)
 
 
 async def test_no_key_is_held_when_its_request_is_answered():

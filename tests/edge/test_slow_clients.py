@@ -3,6 +3,7 @@
 import asyncio
 
 from tests.serving import serving
+from tests.waiting import PATIENCE
 from toolyard.edge.http.server import MAX_HEAD_BYTES
 from toolyard.kit import Pace, Server
 
@@ -18,7 +19,7 @@ def server() -> Server:
 
 
 async def _status(reader: asyncio.StreamReader) -> bytes:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         return (await reader.readline()).split(b" ", 1)[1].strip()
 
 

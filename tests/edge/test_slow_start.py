@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import PATIENCE
 from toolyard.kit import Context, Server
 
 META = {
@@ -63,7 +64,7 @@ async def test_nobody_overtakes_the_start_of_a_stream(speakers: int):
         return "done"
 
     wire, running = _call(server)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await wire.held.wait()
         wire.let_go.set()
         await running
@@ -85,7 +86,7 @@ async def test_a_speaker_who_gives_up_does_not_take_the_start_with_it():
         return "done"
 
     wire, running = _call(server)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await running
     assert wire.sent[0]["type"] == "http.response.start"
     assert wire.sent[0]["status"] == 200

@@ -14,11 +14,11 @@ from typing import Any, BinaryIO
 import pytest
 
 from tests.serving import PREFIX, assert_nothing_leaks, initialize, meta
+from tests.waiting import PATIENCE
 from toolyard.edge.stdio import Duplex
 from toolyard.kit import Server
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 10.0
 COMMAND = [sys.executable, "-m", "tests.edge.program"]
 
 
@@ -231,7 +231,9 @@ async def test_changes_are_told_to_a_legacy_client_and_to_modern_subscriptions()
             message for message in messages if message.get("method") == "notifications/tools/list_changed"
         ]
         assert [message.get("id") for message in messages if message not in told] == [id]
-        marks = [message["params"].get("_meta", {}).get(PREFIX + "subscriptionId") for message in told]
+        marks = [
+            message.get("params", {}).get("_meta", {}).get(PREFIX + "subscriptionId") for message in told
+        ]
         assert sorted(marks, key=str) == [None, "s"]
 
 
@@ -579,7 +581,7 @@ async def test_a_tool_that_cancels_its_own_task_is_answered_all_the_same():
         await duplex.receive(
             json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             answer = json.loads(await answers.get())
     await duplex.close(0)
     assert answer["id"] == 2

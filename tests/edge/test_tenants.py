@@ -17,6 +17,7 @@ from toolyard.wire.call import Call
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ANNA, BEN = "anna-4b1f0c", "ben-99e7d2"
+FATAL = "fatal-77c0ab"
 HEADER = "x-shop-key"
 PLAIN = {"Content-Type": "application/json"}
 
@@ -39,6 +40,8 @@ class Shop:
         self.admitted.append(key.fingerprint)
         if key.reveal() == "barred":
             raise Refused(403, "Not for you")
+        if key.reveal() == FATAL:
+            raise RuntimeError(f"not foreseen, with {key.reveal()}, in shop.py")
 
     async def _visible(self, call: Call) -> Any:
         key = (call.secrets or {}).get(HEADER)
@@ -122,6 +125,13 @@ async def test_a_key_that_no_header_can_carry_on_is_refused_and_not_repeated(cli
     assert key not in answer.body.decode()
 
 
+async def test_who_looks_for_a_login_hears_of_the_key(client: Client):
+    headers, message = modern("tools/list")
+    login = await client.post(headers, message, path="/register")
+    assert login.status == 404
+    assert f"send a key that is accepted in the header '{HEADER}'" in login.error["message"]
+
+
 async def test_a_key_that_came_twice_is_refused(client: Client):
     sent, message = modern("tools/list")
     answer = await client.post([*sent.items(), (HEADER, ANNA), (HEADER, BEN)], message)
@@ -131,6 +141,18 @@ async def test_a_key_that_came_twice_is_refused(client: Client):
 async def test_who_is_not_admitted_is_turned_away_before_anything_is_read(client: Client):
     answer = await client.post({**PLAIN, HEADER: "barred"}, b"not even JSON")
     assert (answer.status, answer.error["message"]) == (403, "Not for you")
+
+
+async def test_a_fault_of_the_server_is_500_and_says_nothing_of_the_inside(
+    client: Client, caplog: pytest.LogCaptureFixture, nothing_is_logged_as_an_error: list[str]
+):
+    headers, message = modern("tools/list")
+    answer = await client.post(headers | {HEADER: FATAL}, message)
+    assert (answer.status, answer.error["code"]) == (500, -32603)
+    assert not any(word in answer.body.decode() for word in ("RuntimeError", "foreseen", "shop.py", FATAL))
+    assert "not foreseen" in caplog.text
+    nothing_is_logged_as_an_error.remove("toolyard.edge: identify failed")
+    assert (await client.post(headers | {HEADER: ANNA}, message)).status == 200
 
 
 async def test_health_and_preflight_need_no_key(client: Client):

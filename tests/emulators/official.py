@@ -119,6 +119,15 @@ def mount_and_run(composio: Composio, session: str, name: str, content: str, cod
     return plain(held.execute_meta("COMPOSIO_REMOTE_WORKBENCH", arguments={"code_to_execute": code}))
 
 
+def bridge(composio: Composio, user: str, local: str, remote: str, back: str) -> Any:
+    """Toolyard's `WorkbenchBridge` with the package's client, as a program with both has it."""
+    sys.path.extend(path for path in os.environ["TOOLYARD_PATHS"].split(":") if path not in sys.path)
+    from toolyard.workbench.bridge import WorkbenchBridge
+
+    held = WorkbenchBridge(composio, user)
+    return [held.upload(local, remote), held.download(remote, back)]
+
+
 def toolkits(composio: Composio, slug: str) -> Any:
     one = composio.toolkits.get(slug)
     fields = composio.toolkits.get_connected_account_initiation_fields(slug, one.auth_config_details[0].mode)

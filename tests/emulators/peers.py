@@ -15,6 +15,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.emulators.composio import ComposioEmulator
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / "build" / "envs" / "composio" / "bin" / "python"
@@ -130,7 +131,7 @@ async def open_in_browser(link: str) -> int:
 async def mcp_client(url: str, mode: str = "auto", **headers: str) -> AsyncIterator[Client]:
     """The `mcp` SDK's client; `mode` is `auto` for the modern era or `legacy`."""
     async with (
-        httpx2.AsyncClient(headers=headers) as http,
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,
     ):
         yield client

@@ -9,6 +9,7 @@ from PIL import Image
 
 from tests.emulators.peers import PYTHON
 from tests.emulators.vision_chat import KEY, Failing, VisionChat, vision_chat
+from tests.waiting import PATIENCE
 
 
 async def official(api: VisionChat, key: str, data: bytes) -> str:
@@ -20,7 +21,7 @@ async def official(api: VisionChat, key: str, data: bytes) -> str:
         env={},
     )
     url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
-    out, _ = await asyncio.wait_for(process.communicate(url.encode()), 120)
+    out, _ = await asyncio.wait_for(process.communicate(url.encode()), PATIENCE)
     return out.decode().strip()
 
 

@@ -1,4 +1,4 @@
-"""One way to ask the client in both eras.
+"""One way to ask the client in both eras, or in one of them: most servers know but one.
 
 In the legacy era a question is a request in the middle of the call. In the modern one the call ends with
 `input_required`, and comes again with the answers; the SDK seals the state in which they travel.
@@ -37,6 +37,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 
 P = ParamSpec("P")
+ASKS_IN: set[str] = {"legacy", "modern"}
+"""The eras in which this server asks; in the other it fails as such servers do."""
 ANSWERS: TypeAdapter[InputResponses] = TypeAdapter(InputResponses)
 RESULTS: dict[str, type[Any]] = {
     "elicitation/create": ElicitResult,
@@ -74,6 +76,9 @@ async def ask(ctx: Context, **questions: InputRequest) -> dict[str, Any]:
     """The answers, by the keys of the questions."""
     for question in questions.values():
         require(ctx, question)
+    era = "modern" if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else "legacy"
+    if era not in ASKS_IN:
+        raise ToolError(f"This server cannot ask on a {ctx.protocol_version} connection")
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return {key: await ask_now(ctx, question) for key, question in questions.items()}
     answers = {**ANSWERS.validate_json(ctx.request_state or "{}"), **(ctx.input_responses or {})}

@@ -84,7 +84,7 @@ async def test_every_mood_on_stdio_says_something_or_ends(mood: str, tmp_path: P
     method = "tools/list" if "list" in mood or mood == "flood" else "tools/call"
     request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "echo", "arguments": {}}}
     program.stdin.write(json.dumps(request).encode() + b"\n")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         if mood == "eats":
             Mood(tmp_path / "one").become("well")
         said = await program.stdout.read(20)

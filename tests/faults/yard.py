@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.talk import Talk
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 40.0
-"""Seconds to wait for what should happen at once. Reached only when a test fails."""
 
 _ADDRESS = re.compile(rb"http://[\d.]+:(\d+)/mcp")
 

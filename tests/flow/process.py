@@ -1,5 +1,6 @@
 """The gateway as a user starts it, a Composio on loopback behind it, and an agent's client in front of it."""
 
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -48,6 +49,13 @@ class Agent:
         assert not result.is_error, result.content
         assert result.structured_content is not None
         return result.structured_content
+
+    async def says(self, tool: str, /, **arguments: Any) -> Any:
+        """A call that works; the JSON of its text, which is all that some dialects give."""
+        result = await self.client.call_tool(tool, arguments)
+        text = "".join(getattr(block, "text", "") for block in result.content)
+        assert not result.is_error, text
+        return json.loads(text)
 
     async def search(self, use_case: str, **more: Any) -> Any:
         found = await self.does("search_tools", queries=[{"use_case": use_case}], **more)

@@ -27,13 +27,12 @@ CONFIG = """
 [servers.local_toolkit]
 module = "local_toolkit"
 options = {{ allow = "127.0.0.1:{port}", host_delay = 0, \
-composio_api_key = "{key}", composio_url = "{composio}", composio_user = "local", workbench = "composio" }}
+composio_api_key = "{key}", composio_url = "{composio}", workbench = "composio" }}
 
 [servers.composio]
 type = "composio"
 api_key = "{key}"
 base_url = "{composio}"
-user_id = "{{tenant}}"
 
 [access]
 agents = ["main", "report-creation-expert"]
@@ -151,8 +150,6 @@ class Story:
                     "mcp__local_toolkit__crawl_parallel",
                     urls=turn.found('["http'),
                     session_dir=".",
-                    batch_size=STOP,
-                    stop_after=STOP,
                 ),
                 turn.use(MAIL, recipient_email="eve@example.com", body="Psst"),
                 turn.use(NO_TOOL, recipient_email="eve@example.com", body="Psst"),
@@ -190,10 +187,11 @@ async def news_site() -> AsyncIterator[Web]:
 
 
 @asynccontextmanager
-async def composio_with_news(web: Web) -> AsyncIterator[ComposioEmulator]:
+async def composio_with_news(web: Web, user: str = "local") -> AsyncIterator[ComposioEmulator]:
+    """`user` has connected Gmail, and nobody else."""
     async with ComposioEmulator() as emulator:
         emulator.world.search_results = [web.url(f"/news/{number}") for number in range(PAGES)]
-        emulator.connect("local", "gmail")
+        emulator.connect(user, "gmail")
         yield emulator
 
 

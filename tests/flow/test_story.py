@@ -17,6 +17,7 @@ from tests.emulators.composio import ComposioEmulator
 from tests.emulators.openai_chat import scripted_chat
 from tests.flow.story import (
     ANSWER,
+    BROKEN,
     CONFIG,
     MAIL,
     NO_TOOL,
@@ -29,6 +30,13 @@ from tests.flow.story import (
     news_site,
 )
 
+USER = "u42"
+"""The document's DEFAULT_USER_ID: whoever stores the report must be who mails it."""
+STAGES = (
+    *("search_tools", "COMPOSIO_SEARCH_NEWS_SEARCH", "delegate", "crawl_parallel", "save_corpus"),
+    *("upload_to_composio", "GMAIL_SEND_EMAIL"),
+)
+
 
 @pytest.fixture
 async def web() -> AsyncIterator[Web]:
@@ -38,7 +46,7 @@ async def web() -> AsyncIterator[Web]:
 
 @pytest.fixture
 async def composio(web: Web) -> AsyncIterator[ComposioEmulator]:
-    async with composio_with_news(web) as emulator:
+    async with composio_with_news(web, USER) as emulator:
         yield emulator
 
 
@@ -53,6 +61,7 @@ async def test_news_become_a_report_that_is_mailed(
     toolyard.write("toolyard.toml", config)
     async with AsyncExitStack() as open_for:
         environment = await _model(backend, story, open_for, tmp_path)
+        environment["DEFAULT_USER_ID"] = USER
         done = await _run(toolyard, "agent", TASK, "--json", "--workspace", "run", **environment)
     assert done.status == 0, done.err
     record = json.loads(done.out)
@@ -63,11 +72,12 @@ async def test_news_become_a_report_that_is_mailed(
     (mail,) = composio.records["emails"]
     assert (mail["recipient_email"], mail["received"]) == ("bo@example.com", story.html.encode())
     (box,) = composio.sandboxes.values()
-    assert box.files["/home/user/report.html"] == story.html.encode()
+    assert (box.user_id, box.files["/home/user/report.html"]) == (USER, story.html.encode())
+    assert {one["user_id"] for one in composio.world.executions} == {USER}
     corpus = json.loads((run / "expanded_corpus.json").read_text())
     assert (corpus["successful"], len(list(run.glob("search_results/crawl_*.md")))) == (STOP, STOP)
     fetched = [path for path in web.hits if path.startswith("/news/")]
-    assert len(fetched) < PAGES, "the crawl went on after its hard stop"
+    assert sorted(fetched) == sorted(f"/news/{number}" for number in range(BROKEN + STOP))
 
     # What a rule forbids does not exist.
     answers = story.said["report-creation-expert"]
@@ -78,6 +88,31 @@ async def test_news_become_a_report_that_is_mailed(
 
     told = await _run(toolyard, "trace", record["trace"], "--json")
     _check_trace(json.loads(told.out), record, story, composio, backend)
+    drawn = await _run(toolyard, "trace", record["trace"])
+    assert f"total {PAGES}, successful {STOP}, failed {BROKEN}" in " ".join(drawn.out.split())
+
+
+def _check_stages(spans: dict[str, Any]) -> None:
+    """What is one below the other, and what came after what."""
+    calls = [span for span in spans.values() if span["layer"] == "tool"]
+    tools = {span["attributes"]["gen_ai.tool.name"].rpartition("__")[2]: span for span in calls}
+    began = [tools[name]["start"] for name in STAGES]
+    assert began == sorted(began)
+    for name in ("crawl_parallel", "save_corpus", "read_research_files"):
+        assert _layers_above(tools[name], spans) == ["agent", "turn", "tool", "agent", "turn"]
+    sent = [span for span in spans.values() if spans.get(span["parent_id"], {}).get("layer") == "upstream"]
+    assert {span["layer"] for span in sent} == {"http"}
+    for span in sent:
+        assert _layers_above(span, spans) == ["agent", "turn", "tool", "gateway", "upstream"]
+
+
+def _layers_above(span: Any, spans: dict[str, Any]) -> list[str]:
+    """From the root down to the span."""
+    found: list[str] = []
+    while span["parent_id"] is not None:
+        span = spans[span["parent_id"]]
+        found.insert(0, span["layer"])
+    return found
 
 
 def _check_trace(trace: Any, record: Any, story: Story, composio: ComposioEmulator, backend: str) -> None:
@@ -85,6 +120,7 @@ def _check_trace(trace: Any, record: Any, story: Story, composio: ComposioEmulat
     spans = {span["span_id"]: span for span in trace["spans"]}
     assert [span["name"] for span in spans.values() if span["parent_id"] is None] == ["invoke_agent main"]
     assert all(span["parent_id"] in spans for span in spans.values() if span["parent_id"] is not None)
+    _check_stages(spans)
 
     def layer(name: str) -> list[Any]:
         return [span for span in spans.values() if span["layer"] == name]
@@ -103,6 +139,14 @@ def _check_trace(trace: Any, record: Any, story: Story, composio: ComposioEmulat
     for span in at_composio:
         (exchange,) = [one for one in layer("http") if one["parent_id"] == span["span_id"]]
         assert exchange["attributes"]["http.response.status_code"] == 200
+    counts = {
+        span["attributes"]["gen_ai.tool.name"]: span["attributes"].get("toolyard.result.counts")
+        for span in layer("tool")
+    }
+    skipped = PAGES - BROKEN - STOP
+    assert counts["mcp__local_toolkit__crawl_parallel"] == (
+        f"total {PAGES}, successful {STOP}, failed {BROKEN}, skipped {skipped}"
+    )
     refused = [span["attributes"]["gen_ai.tool.name"] for span in layer("tool") if span["error"]]
     assert sorted(refused) == [MAIL, NO_TOOL]
 

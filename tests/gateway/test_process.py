@@ -9,6 +9,7 @@ import pytest
 from tests.faults.talk import Talk
 from tests.faults.yard import Gateway, becomes_true, running
 from tests.gateway.yard import NAMES, Yard, echo, text_of
+from tests.waiting import PATIENCE
 
 
 async def all_answer(gateway: Gateway) -> None:
@@ -88,7 +89,7 @@ async def test_lists_do_not_wait_for_ever_for_servers_that_hang_from_the_start(y
     yard.mood("web_legacy").become("hang")
     yard.mood("pipe_modern").become("hang")
     gateway = await yard.start_unseen(list_wait=1.0)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while not {echo("web_modern"), echo("pipe_legacy")} <= set(await gateway.tools()):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     health = json.dumps(await gateway.health())
@@ -102,7 +103,7 @@ async def test_a_server_that_is_not_there_at_first_is_listed_when_it_is(yard: Ya
     gateway = await yard.start(list_wait=1.0)
     assert echo(name) not in await gateway.tools()
     yard.mood(name).become("well")
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while echo(name) not in await gateway.tools():  # noqa: ASYNC110  it is another process
             await asyncio.sleep(0.1)
     assert text_of(await gateway.talk.call(echo(name), text="late")) == "late"

@@ -7,6 +7,7 @@ import pytest
 
 from tests.faults.talk import Talk
 from tests.gateway.yard import NAMES, Yard, echo, text_of
+from tests.waiting import PATIENCE
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -46,7 +47,7 @@ async def test_a_call_during_a_restart_waits_for_its_server(yard: Yard, name: st
 
 async def refused(talk: Talk, tool: str) -> None:
     """Until the gateway has noticed that a server is dead."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while text_of(await talk.call(tool, text="there?")) is not None:  # noqa: ASYNC110  another process
             await asyncio.sleep(0.02)
 

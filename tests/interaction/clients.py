@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import aiohttp
 from msgspec import Raw
 
+from tests.waiting import PATIENCE
 from toolyard.client.memory import MemoryConnector
 from toolyard.kit import Server
 from toolyard.upstream.connection import ClientProfile
@@ -26,8 +27,6 @@ T = TypeVar("T")
 Json = dict[str, Any]
 Answerer = Callable[[Json], Any]
 
-PATIENCE = 10.0
-"""Seconds to wait for what should happen at once. Reached only when a test fails."""
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"

@@ -13,13 +13,12 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw
 
+from tests.waiting import PATIENCE
 from toolyard.kit import Server
 from toolyard.wire.call import TASKS_EXTENSION, Call, Caller, Identity
 
 T = TypeVar("T")
 
-PATIENCE = 5.0
-"""Seconds to wait for what should happen at once. Reached only when a test fails."""
 
 TASKS: dict[str, Any] = {"extensions": {TASKS_EXTENSION: {}}}
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}

@@ -396,6 +396,27 @@ async def test_a_value_is_remembered_once_per_call_however_many_rounds_it_takes(
     assert made == [0, 1]
 
 
+async def test_progress_of_what_is_remembered_comes_once_though_the_function_runs_again(
+    server: Server, era: Any
+) -> None:
+    @server.tool
+    async def dinner(ctx: Context) -> str:
+        async def cook() -> str:
+            await ctx.report_progress(1, total=2)
+            return "soup"
+
+        dish = await ctx.remember("dish", cook)
+        await ctx.elicit("Serve it?", NAME)
+        await ctx.report_progress(2, total=2)
+        return dish
+
+    heard: list[float] = []
+    client = Answerer(elicit=accept(name="Ada"))
+    client.options["on_progress"] = lambda at: heard.append(at.progress)
+    assert text_of(await client.call(server, era, "dinner")) == "soup"
+    assert heard == [1, 2]
+
+
 async def test_an_authors_own_handler_does_not_swallow_a_question(server: Server, era: Any) -> None:
     @server.tool
     async def greet(ctx: Context) -> str:

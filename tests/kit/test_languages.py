@@ -32,8 +32,8 @@ async def ask(ctx: Context, question: str, limit: int = 5) -> Answer:
 
 
 def made(locale: Literal["en", "pt"]) -> Server:
-    server = Server("two")
-    add_localized_tool(server, locale, ask, en=EN, pt=PT, read_only=True)
+    server = Server("two", locale=locale)
+    add_localized_tool(server, ask, en=EN, pt=PT, read_only=True)
     return server
 
 
@@ -78,11 +78,10 @@ def test_a_face_that_does_not_fit_its_function_is_refused():
         name="query", title="", description="", parameters={"question": "", "limit": "", "more": ""}
     )
     with pytest.raises(ValueError, match="more"):
-        add_localized_tool(Server("two"), "en", ask, en=wrong, pt=PT)
+        add_localized_tool(Server("two"), ask, en=wrong, pt=PT)
     with pytest.raises(ValueError, match="limit"):
         add_localized_tool(
             Server("two"),
-            "en",
             ask,
             en=LocalizedTool(name="a", title="", description="", parameters={"question": ""}),
             pt=PT,

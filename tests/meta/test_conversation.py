@@ -27,7 +27,7 @@ async def test_the_mcp_client_holds_the_conversation_through_call_tool(mode: str
     app = Yard().server.asgi()
     async with (
         serving(app if upstream == MODERN else LegacyOnly(app)) as served,
-        front(at(served.url)) as opened,
+        front(at(served.url, era="modern" if upstream == MODERN else "caller")) as opened,
         connect(opened.client.url, mode, upstream) as peer,
     ):
         await converse(peer, LACKS)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from tests.kit.calls import Inbox
+from tests.waiting import PATIENCE
 from toolyard.kit import Context, Server
 from toolyard.policy.approvals import Approval, Approvals
 from toolyard.policy.pending import PendingApproval
@@ -118,7 +119,7 @@ class Setup:
 
     async def waiting(self) -> PendingApproval:
         """The one call that waits, as soon as it does."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not (found := await self.approvals.pending.list()):  # noqa: ASYNC110  a store has no event
                 await asyncio.sleep(0.01)
         (pending,) = found

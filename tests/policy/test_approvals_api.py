@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.policy.confirming import RULE, Setup, text_of
 from tests.serving import Answer, call_asgi
@@ -57,6 +58,34 @@ async def test_a_console_lists_and_decides(setup: Setup) -> None:
     again = await post(app, id, {"decision": "deny"})
     assert again.status == 409
     assert "olga" in again.json["error"]
+
+
+async def test_a_console_sees_and_withdraws_what_stands(setup: Setup) -> None:
+    app = api(setup.approvals.pending)
+    other = api(setup.approvals.pending, replace(CONSOLE, tenant="other"))
+    assert (await get(app, "/approvals/standing")).json == {"standing": []}
+    calling = asyncio.create_task(setup.client().call(path="a"))
+    id = (await setup.waiting()).id
+    await post(app, id, {"decision": "approve", "by": "olga", "always": True})
+    await calling
+    (row,) = (await get(app, "/approvals/standing")).json["standing"]
+    assert (row["who"], row["by"]) == ("agent 'writer' of 'anna' (tenant 'acme')", "olga (by console)")
+    assert (row["server"], row["tool"], row["rule"]) == ("files", "delete", RULE)
+    assert 0 < row["seconds_left"] <= 8 * 3600
+    assert "arguments" not in row
+    assert (await get(other, "/approvals/standing")).json == {"standing": []}
+    place = f"/approvals/standing/{row['id']}"
+    assert (await get(other, place, "DELETE")).status == 404
+    assert (await get(app, place)).status == 405
+    assert (await get(app, "/approvals/standing", "DELETE")).status == 405
+    stranger = api(setup.approvals.pending, Principal(tenant="acme", subject="anna", kind="key"))
+    for answer in (await get(stranger, "/approvals/standing"), await get(stranger, place, "DELETE")):
+        assert answer.status == 403
+    assert (await get(app, place, "DELETE")).json["id"] == row["id"]
+    assert (await get(app, place, "DELETE")).status == 404
+    calling = asyncio.create_task(setup.client().call(path="b"))
+    await setup.approvals.pending.decide((await setup.waiting()).id, "approve", "olga")
+    await calling
 
 
 async def test_without_the_scope_nothing_is_seen_or_decided(setup: Setup) -> None:

@@ -14,8 +14,10 @@ from tests.app.yard import KEY, Yard, at, yard
 from tests.policy.confirming import ABOUT, RULE, files
 from tests.serving import serving
 from tests.through import LegacyOnly
+from tests.waiting import PATIENCE
 from toolyard import Client
 from toolyard.client.types import Elicitation, ElicitResult
+from toolyard.config.callers import AccessConfig, AccessRule
 from toolyard.dispatch import CallTarget
 from toolyard.edge.http.app import HttpEdge
 from toolyard.pipeline import Handler
@@ -25,6 +27,7 @@ from toolyard.wire.errors import McpError
 from toolyard.wire.seal import Sealer
 
 Era = Literal["modern", "legacy"]
+WHY = "Server 'files' asks: Why?"
 CLIENTS = pytest.mark.parametrize("era", ["modern", "legacy"])
 SERVERS = pytest.mark.parametrize("theirs", ["modern", "legacy"])
 
@@ -51,7 +54,7 @@ class Front:
     def client(self, era: Era, *, asks: bool = True, decision: str = "approve", thread: str = "") -> Client:
         def answer(form: Elicitation) -> ElicitResult:
             self.asked.append(form.message)
-            return form.accept(why="old") if form.message == "Why?" else form.accept(decision=decision)
+            return form.accept(why="old") if form.message == WHY else form.accept(decision=decision)
 
         url = f"http://127.0.0.1:{self.yard.client.port}/mcp"
         return Client(
@@ -81,7 +84,7 @@ async def test_a_call_and_the_servers_own_question_are_asked_once_each(era: Era,
     async with front(theirs, "all") as gateway, gateway.client(era) as client:
         done = await client.call_tool("mcp__files__ask_and_delete", {"path": "a"})
         assert done.text == "deleted a, because old"
-    assert [message == "Why?" for message in gateway.asked] == [False, True]
+    assert [message == WHY for message in gateway.asked] == [False, True]
     assert gateway.deleted == ["a"]
 
 
@@ -130,12 +133,35 @@ async def test_a_batch_of_approved_calls_leaves_none_of_them_parked() -> None:
     assert gateway.deleted == ["a"]
 
 
+async def test_always_ends_with_the_session_that_was_the_conversation() -> None:
+    always, arguments = "always for this conversation", {"path": "a"}
+    server, deleted = files()
+    access = AccessConfig(rules=(AccessRule(confirm=("files",)),))
+    async with (
+        serving(server.asgi()) as served,
+        yard(at(f"http://127.0.0.1:{served.port}/mcp", "files"), tables={"access": access}) as front,
+    ):
+        assert front.gateway.policy is not None
+        gateway = Front(front, front.gateway.policy.approvals, deleted)
+        standing = gateway.approvals.pending.list_standing
+        async with gateway.client("legacy", decision=always) as client:
+            await client.call_tool("mcp__files__delete", arguments)
+            await client.call_tool("mcp__files__delete", arguments)
+            assert len(gateway.asked) == 1
+            assert len(await standing()) == 1
+        assert await standing() == ()
+        # A conversation that the client has named is not over with a session.
+        async with gateway.client("legacy", decision=always, thread="t") as client:
+            await client.call_tool("mcp__files__delete", arguments)
+        assert len(await standing()) == 1
+
+
 @CLIENTS
 async def test_a_client_that_cannot_be_asked_waits_and_goes_on(era: Era) -> None:
     async with front("modern") as gateway, gateway.client(era, asks=False) as client:
         arguments: dict[str, Any] = {"tool": "mcp__files__delete", "arguments": {"path": "a"}}
         calling = asyncio.create_task(client.call_tool("call_tool", arguments))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not (found := await gateway.approvals.pending.list()):  # noqa: ASYNC110  a store
                 await asyncio.sleep(0.01)
         await gateway.approvals.pending.decide(found[0].id, "approve", "olga")
@@ -146,12 +172,12 @@ async def test_a_client_that_cannot_be_asked_waits_and_goes_on(era: Era) -> None
 async def test_a_client_that_leaves_waits_no_longer(era: Era) -> None:
     async with front("modern", "all") as gateway, gateway.client(era, asks=False) as client:
         calling = asyncio.create_task(client.call_tool("mcp__files__delete", {"path": "a"}))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not await gateway.approvals.pending.list():  # noqa: ASYNC110  a store
                 await asyncio.sleep(0.01)
         calling.cancel()
         await asyncio.gather(calling, return_exceptions=True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while await gateway.approvals.pending.list():  # noqa: ASYNC110  a store
                 await asyncio.sleep(0.01)
     assert gateway.deleted == []

@@ -13,6 +13,7 @@ from toolyard import Client
 from toolyard.client.types import Elicitation, ElicitResult
 from toolyard.edge.http.app import HttpEdge
 from toolyard.policy.approvals import ApprovalTimeoutError, ApprovalUnavailableError, RefusedByUserError
+from toolyard.policy.pending import NotStandingError
 from toolyard.state.memory import MemoryState
 from toolyard.state.store import StateUnavailableError
 from toolyard.wire.call import Identity, Principal
@@ -259,6 +260,44 @@ async def test_over_stdio_all_calls_of_the_process_are_one_conversation(setup: S
     assert text_of(await client.call(path="b")) == "deleted b"
     another = Setup(setup.state, one_client=True).client(ABLE, nameless)
     assert (await another.call())["resultType"] == "input_required"
+
+
+async def test_always_is_withdrawn_in_every_process(setup: Setup) -> None:
+    replica = Setup(setup.state)
+    client, other = setup.client(ABLE), replica.client(ABLE)
+    assert await setup.approvals.pending.list_standing() == ()
+    for tool in ("delete", "ask_and_delete"):
+        await client.answer(await client.call(tool, password="hunter2"), ALWAYS, tool, password="hunter2")
+    assert text_of(await other.call(path="b")) == "deleted b"
+    pending = replica.approvals.pending
+    first, second = await pending.list_standing()
+    assert (first.call.who, first.call.tool) == ("agent 'writer' of 'anna' (tenant 'acme')", "delete")
+    assert (first.by, first.call.rule, first.call.arguments) == ("anna", RULE, None)
+    assert await pending.list_standing("other") == ()
+    for id, tenant in ((first.id, "other"), ("0" * 10, None), ("", None), ("../used/x", None)):
+        with pytest.raises(NotStandingError):
+            await pending.withdraw(id, tenant)
+    assert await pending.withdraw(first.id, "acme") == first
+    assert await pending.list_standing() == (second,)
+    for one in (client, other):
+        assert (await one.call(path="c"))["resultType"] == "input_required"
+    with pytest.raises(NotStandingError, match=first.id):
+        await pending.withdraw(first.id)
+    # It may be approved again.
+    await client.answer(await client.call(), ALWAYS)
+    assert [one.call.tool for one in await pending.list_standing()] == ["ask_and_delete", "delete"]
+
+
+async def test_always_over_stdio_ends_with_the_process(setup: Setup) -> None:
+    alone = Setup(setup.state, one_client=True)
+    client = alone.client(ABLE, Identity(ANNA.principal))
+    await client.answer(await client.call(), ALWAYS)
+    named = alone.client(ABLE)  # this conversation has a name, and may go on with the next process
+    await named.answer(await named.call(), ALWAYS)
+    assert len(await alone.approvals.pending.list_standing()) == 2
+    await alone.approvals.close()
+    assert [one.call.user for one in await alone.approvals.pending.list_standing()] == ["anna"]
+    assert text_of(await Setup(setup.state, one_client=True).client(ABLE).call(path="b")) == "deleted b"
 
 
 async def test_always_ends(setup: Setup) -> None:

@@ -16,6 +16,7 @@ from tests.policy.yard_servers import notes
 from tests.serving import Answer, Client, LegacyClient, Line, http, modern, serving
 from tests.upstream.composio import server as composio_server
 from toolyard import Client as ModernClient
+from toolyard.artifacts.store import new_id
 from toolyard.catalogue.items import RESOURCES
 from toolyard.config import Config, InProcess, ResultsConfig, ServerConfig, StateConfig
 from toolyard.config.callers import (
@@ -30,6 +31,7 @@ from toolyard.config.callers import (
 from toolyard.edge.request import Pace, Refused
 from toolyard.kit import Server
 from toolyard.policy.access import AccessPolicy
+from toolyard.upstream.base import Forward, Outcome, Upstream, WrappedUpstream
 from toolyard.wire.call import Principal
 from toolyard.wire.errors import McpError
 
@@ -303,10 +305,28 @@ async def composio_yard(*rules: AccessRule, **settings: Any) -> AsyncIterator[tu
         yield composio, yard
 
 
-async def test_composios_own_tools_run_and_show_no_tool_that_is_denied() -> None:
+class Wrapping:
+    """Stands between a gateway and its servers, and adds nothing."""
+
+    def configured(self, config: Config) -> None: ...
+
+    def wrap(self, config: ServerConfig, upstream: Upstream) -> Upstream:
+        return _Wrapper(upstream)
+
+    def new_id(self, tool: str) -> str:
+        return new_id(tool)
+
+
+class _Wrapper(WrappedUpstream):
+    async def send(self, forward: Forward) -> Outcome:
+        return await self._inner.send(forward)
+
+
+@pytest.mark.parametrize("tap", [None, Wrapping()], ids=["", "wrapped"])
+async def test_composios_own_tools_run_and_show_no_tool_that_is_denied(tap: Wrapping | None) -> None:
     rule = AccessRule(who=("reader",), deny=("composio/GMAIL_SEND_EMAIL",))
     step = {"tool_slug": "gmail_send_email", "arguments": {"recipient_email": "a@example.com", "body": "x"}}
-    async with composio_yard(rule) as (composio, yard):
+    async with composio_yard(rule, tap=tap) as (composio, yard):
         for agent, is_allowed in (("reader", False), ("main", True)):
             told = of(agent) | {"x-toolyard-thread": agent}
             for slug in ("gmail_send_email", "GMAIL_SEND_EMAIL"):

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.running import Served, Toolyard
 from tests.recordings.yard import WORKSHOP, text_of
+from tests.waiting import PATIENCE
 from toolyard import Client
 from toolyard.recordings.recording import Recording
 from toolyard.wire.errors import McpError
@@ -130,7 +131,7 @@ def test_a_full_disk_ends_the_run_and_says_why(toolyard: Toolyard) -> None:
         text=True,
         capture_output=True,
         cwd=toolyard.folder,
-        timeout=20,
+        timeout=PATIENCE,
     )
     assert done.returncode == 2
     assert "cannot write the recording 'run.jsonl': File too large" in done.stderr

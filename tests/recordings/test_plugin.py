@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from tests.recordings.yard import config, recorded, text
+from tests.waiting import PATIENCE
 from toolyard import Client
 from toolyard.pytest_plugin import ServeRecording
 from toolyard.recordings.recording import Recording
@@ -67,7 +68,7 @@ def pytest_of_theirs(folder: Path, *words: str) -> str:
         str(folder),
         *words,
     ]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120).stdout
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE).stdout
 
 
 async def test_tests_of_others_use_recordings_and_fail_for_calls_that_are_not_in_them(tmp_path: Path) -> None:

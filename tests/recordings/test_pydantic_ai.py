@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Served, Toolyard
+from tests.waiting import PATIENCE
 from toolyard.pytest_plugin import ServeRecording
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +19,7 @@ AGENT = Path(__file__).parent / "pydantic_agent.py"
 
 def ask(url: str, question: str) -> Any:
     """What the agent did, in an environment of its own."""
-    done = subprocess.run([PYTHON, AGENT, url, question], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([PYTHON, AGENT, url, question], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -108,7 +108,7 @@ async def test_questions_are_put_again_whatever_the_era_of_the_client(
     async with replayed(file, era=later, on_elicit=answer) as (client, replay):
         assert await text(client, "demo__ask_name") == "Good day, Ada."
         assert replay.unmatched == []
-    assert asked == ["What should I call you?"] * 2
+    assert asked == ["Server 'demo' asks: What should I call you?"] * 2
 
 
 async def test_another_answer_to_a_question_is_reported(tmp_path: Path) -> None:

@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.recordings.yard import WORKSHOP, config, recorded, replayed, text
-from toolyard.config import Composio, Http, InProcess, ServerConfig, Stdio
-from toolyard.recordings.secrets import SecretRemover, secrets_of_process, secrets_of_server
+from toolyard.config import Composio, Config, Http, InProcess, ServerConfig, Stdio
+from toolyard.config.callers import AuditConfig
+from toolyard.config.secrets import possible_secrets
+from toolyard.config.server_auth import OAuthAuth
+from toolyard.recordings.format import HeaderLine, RecordingWriter
+from toolyard.recordings.recorder import TrafficRecorder
+from toolyard.recordings.secrets import SecretRemover, secrets_of_process
 
 PASSWORD = 'p"ss wörd/42\\n'
 KEYS = {
@@ -92,6 +97,15 @@ def _core(secret: str) -> str:
     return base64.b64encode(secret.encode()).decode().rstrip("=")[:-2]
 
 
+def test_a_recorder_knows_what_is_secret_in_a_configuration(tmp_path: Path) -> None:
+    auth = OAuthAuth(client_secret="secret-of-the-client")
+    shop = ServerConfig(name="shop", where=Http(url="https://h/mcp"), auth=auth)
+    audit = AuditConfig(webhook_headers={"Authorization": "Bearer secret-of-the-webhook"})
+    recorder = TrafficRecorder(RecordingWriter(tmp_path / "run.jsonl", HeaderLine(command=("test",))))
+    recorder.configured(Config(servers=(shop,), audit=audit))
+    assert recorder.secrets.text("secret-of-the-client secret-of-the-webhook") == "<secret:1> <secret:2>"
+
+
 def test_one_secret_has_one_placeholder_and_two_have_two() -> None:
     remover = SecretRemover(["first-secret-1", "second-secret-2"])
     found = remover.json(["second-secret-2", {"a": "first-secret-1 and second-secret-2"}])
@@ -130,7 +144,7 @@ def test_explanations_of_tools_keep_their_words() -> None:
 
 def test_what_is_configured_for_a_server_is_known() -> None:
     def found(where: Stdio | Http | InProcess | Composio) -> set[str]:
-        return set(secrets_of_server(ServerConfig(name="x", where=where)))
+        return set(possible_secrets(ServerConfig(name="x", where=where)))
 
     env = {"A_TOKEN": "abcd", "REGION": "europe", "HOME_DIR": "/home/x", "PIN": "x1y2z3", "ON": "true"}
     assert found(Stdio(command="x", env=env, args=("--key", "k-e-y-1", "--password=w-o-r-d"))) == {
@@ -140,7 +154,9 @@ def test_what_is_configured_for_a_server_is_known() -> None:
         "w-o-r-d",
     }
     basic = "Basic " + base64.b64encode(b"me:my-password").decode()
-    assert {basic, "my-password"} <= found(Http(url="https://x/", headers={"Authorization": basic}))
+    assert {basic.removeprefix("Basic "), "my-password"} <= found(
+        Http(url="https://x/", headers={"Authorization": basic})
+    )
     assert found(Composio(api_key="ak_1234567890")) == {"ak_1234567890"}
     options = {"database": "postgres://u:db-pass@h/d", "api_key": "rest-key-1", "locale": "pt"}
     assert found(InProcess(module="rest", options=options)) == {"db-pass", "rest-key-1"}

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.rest.loopback import Loopback, loopback
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
 async def api() -> AsyncIterator[Loopback]:
     async with loopback() as api:
         yield api
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while asyncio.all_tasks() - {asyncio.current_task()}:  # noqa: ASYNC110  the last turns of its tasks
             await asyncio.sleep(0)

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.rest.loopback import HANG_UP, NEVER, Loopback, Raw, reply
+from tests.waiting import PATIENCE
 from toolyard.rest.http.client import ApiOrigin, RestClient, RestRequest
 from toolyard.rest.http.connection import (
     ApiTimeoutError,
@@ -24,7 +25,6 @@ from toolyard.rest.http.connection import (
     ResponseTooLargeError,
 )
 
-PATIENCE = 20.0
 LIMIT = 100_000
 GET = RestRequest("GET", "/a", repeatable=True)
 POST = RestRequest("POST", "/a", body=b"{}")

@@ -1,6 +1,7 @@
 """What the model is told when an API refuses, fails, babbles or is not there; and what it is never told."""
 
 import asyncio
+import base64
 import re
 from typing import Any
 from urllib.parse import quote
@@ -9,6 +10,8 @@ import pytest
 
 from tests.rest.asking import KEY, asking, table
 from tests.rest.loopback import HANG_UP, NEVER, Loopback, Raw, reply
+from tests.upstream.parrot import leaks
+from tests.waiting import PATIENCE
 from toolyard.rest.response.result import MAX_DETAIL
 from toolyard.rest.server import RestSettings
 
@@ -93,6 +96,8 @@ async def test_a_key_that_the_api_echoes_goes_no_further(api: Loopback, key: str
         reply(b" " * (4 * MAX_DETAIL - len(key) + 1) + key.encode(), 422, kind="text/plain"),
         reply(b'{"key": "%s"}' % "".join(f"\\u{ord(letter):04x}" for letter in key).encode()),
         reply(f"bad {key}".encode(), 200, kind=f"application/{key}"),
+        reply({"sent": "Basic " + base64.b64encode(f"{key}:".encode()).decode()}, 422),
+        reply({"sent": key.encode().hex()}, 200),
     ]
     api.on("GET /v1/thing", *echoes)
     for auth in ({"kind": "bearer"}, {"kind": "header", "name": "X-Key"}, {"kind": "query", "name": "k"}):
@@ -102,6 +107,7 @@ async def test_a_key_that_the_api_echoes_goes_no_further(api: Loopback, key: str
                 result = str(await ask.result("get"))
                 for trace in (key, key[:-1], quote(key, safe=""), in_small):
                     assert trace not in result
+                assert not leaks(result.encode(), key)
                 assert repr(key)[1:-1] not in result
         sent = {"bearer": "authorization", "header": "x-key"}.get(auth["kind"])
         assert key in (api.last.headers[sent] if sent else api.last.query["k"])
@@ -178,7 +184,7 @@ async def test_an_api_that_never_answers_is_given_up_and_a_write_is_left_in_doub
 
 async def test_a_call_that_is_cancelled_lets_go_of_the_api(api: Loopback) -> None:
     api.on("GET /v1/thing", NEVER)
-    async with asking(rows(api)) as ask, asyncio.timeout(20):
+    async with asking(rows(api)) as ask, asyncio.timeout(PATIENCE):
         calling = asyncio.create_task(ask.result("get"))
         await api.arrived.wait()
         calling.cancel()
@@ -188,7 +194,7 @@ async def test_a_call_that_is_cancelled_lets_go_of_the_api(api: Loopback) -> Non
 
 
 async def test_an_api_that_is_not_there_is_said_to_be_out_of_reach(api: Loopback) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         server = await asyncio.start_server(api.serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         server.close()

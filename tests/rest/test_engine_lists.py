@@ -3,12 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.rest.asking import KEY, asking, table
 from tests.rest.loopback import Asked, Loopback, Raw, reply
+from tests.serving import modern, serving
+from toolyard.rest.definition.model import ApiDefinition, Auth
 from toolyard.rest.response.paging import MAX_PAGES
-from toolyard.rest.server import RestSettings
+from toolyard.rest.server import RestSettings, build
+from toolyard.wire.seal import KEY_VARIABLE
 
 PAGE = {"kind": "page", "position": "page", "first": 1, "size": "limit", "default": 2, "most": 3}
 OFFSET = {"kind": "offset", "position": "skip", "size": "limit", "default": 2, "most": 3}
@@ -108,27 +113,112 @@ async def test_links_are_followed_within_their_list_only(api: Loopback) -> None:
     auth = {"kind": "query", "name": "k"}
     rows = table(api, {"links": {"path": "/links", "paging": "link"}}, paging={"link": LINK}, auth=auth)
     async with asking(rows) as ask:
-        expected = [
-            ([0], "limit=2&token=a%20b"),
-            ([1], "token=c"),
-            ([2], "token=d"),
-            ([3], "token=e"),
-            ([4], None),
-        ]
-        assert await numbers(ask, "links") == expected
-        sent = [asked.query for asked in api.asked]
-        assert sent[:2] == [{"limit": "2", "k": KEY}, {"limit": "2", "token": "a b", "k": KEY}]
-        for cursor in ("a b", "a\r\nb", "a#b", "ü"):
-            assert "'cursor'" in await ask.wrong("links", cursor=cursor)
+        found = await numbers(ask, "links")
+    assert [ids for ids, _ in found] == [[0], [1], [2], [3], [4]]
+    assert [asked.query for asked in api.asked] == [
+        {"limit": "2", "k": KEY},
+        {"limit": "2", "token": "a b", "k": KEY},
+        {"token": "c", "k": KEY},
+        {"token": "d", "k": KEY},
+        {"token": "e", "k": KEY},
+    ]
 
 
-async def test_a_caller_that_writes_a_link_itself_changes_nothing_that_is_always_sent(api: Loopback) -> None:
-    api.on("GET /v1/links", reply([{"id": 1}]))
-    tool = {"path": "/links", "paging": "link", "fixed": {"scope": "public"}}
-    rows = table(api, {"links": tool}, paging={"link": LINK}, auth={"kind": "query", "name": "k"})
+def linked(api: Loopback, **more: Any) -> ApiDefinition:
+    """Two lists whose next links have the query of the request."""
+
+    def repeating(asked: Asked) -> Raw:
+        _, _, query = asked.target.partition("?")
+        return reply([{"id": 1}], Link=f'<{asked.path}?{query}&page=2>; rel="next"')
+
+    api.on("GET /v1/links", repeating)
+    api.on("GET /v1/others", repeating)
+    tool: dict[str, Any] = {"paging": "link", "parameters": {"status": {}, "org": {}}, **more}
+    tools = {"links": {"path": "/links", **tool}, "others": {"path": "/others", **tool}}
+    return table(api, tools, paging={"link": LINK})
+
+
+WRITTEN = [
+    "status=closed",
+    "org[]=evil",
+    "ORG=evil",
+    "%6Frg=evil",
+    "org%5B%5D=evil",
+    "admin=1",
+    "status=open&page=2",
+    "status=open&status=closed&page=2",
+    "https://elsewhere.test/v1/links?status=closed",
+    "?status=closed",
+    "page=2#status=closed",
+    "a b",
+    "a\r\nb",
+    "\u00fc",
+    "AAAA",
+]
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"all_pages": True, "parameters": {"cursor": {}}}], ids=["pages", "all"]
+)
+async def test_a_caller_cannot_write_a_link(api: Loopback, more: dict[str, Any]) -> None:
+    arguments = {} if more else {"status": "open"}
+    async with asking(linked(api, **more)) as ask:
+        for cursor in WRITTEN:
+            told = await ask.wrong("links", cursor=cursor, **arguments)
+            assert told.startswith("'cursor' is not a cursor from this tool"), cursor
+    assert api.asked == []
+
+
+async def test_a_link_counts_only_for_the_call_that_got_it(api: Loopback) -> None:
+    async with asking(linked(api, fixed={"scope": "public"})) as ask:
+        first = (await ask.ok("links", status="open", limit=3))["next"]
+        await ask.ok("links", limit=3, cursor=first, status="open")
+        assert api.last.target == "/v1/links?status=open&limit=3&page=2&scope=public"
+        asked = len(api.asked)
+        for other in ({}, {"status": "closed"}, {"status": "open"}, {"status": "open", "limit": 2}):
+            told = await ask.wrong("links", cursor=first, **other)
+            assert told.startswith("'cursor' is from a call with other arguments"), other
+        same = {"status": "open", "limit": 3}
+        assert "other arguments" in await ask.wrong("links", cursor=first, org="evil", **same)
+        assert "other arguments" in await ask.wrong("others", cursor=first, **same)
+        for altered in (first[:-1], first + "A", first.swapcase(), first[::-1]):
+            assert "not a cursor" in await ask.wrong("links", cursor=altered, **same)
+    assert len(api.asked) == asked
+
+
+async def test_links_are_followed_by_whoever_has_the_key_of_the_process_that_sealed_them(
+    api: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = linked(api)
     async with asking(rows) as ask:
-        await ask.ok("links", cursor="scope=all&sc%6Fpe=all&token=c&%6b=other")
-    assert api.last.target == f"/v1/links?token=c&scope=public&k={KEY}"
+        alone = (await ask.ok("links", status="open"))["next"]
+    async with asking(rows) as ask:
+        assert "no longer valid" in await ask.wrong("links", status="open", cursor=alone)
+    monkeypatch.setenv(KEY_VARIABLE, "the key of all replicas")
+    async with asking(rows) as ask:
+        shared = (await ask.ok("links", status="open"))["next"]
+    async with asking(rows) as ask:
+        await ask.ok("links", status="open", cursor=shared)
+        assert api.last.query == {"status": "open", "limit": "2", "page": "2"}
+    async with asking(replace(rows, base_url=f"{api.url}/v2")) as ask:
+        assert "other arguments" in await ask.wrong("links", status="open", cursor=shared)
+
+
+async def test_a_link_of_one_caller_is_none_of_another(api: Loopback) -> None:
+    auth = {"kind": "bearer", "caller": ["authorization"]}
+    server = build(replace(linked(api), auth=msgspec.convert(auth, Auth)), RestSettings())
+
+    async def call(name: str, **arguments: str) -> Any:
+        sent, message = modern("tools/call", {"name": "links", "arguments": arguments})
+        return (await client.post({**sent, "authorization": f"Bearer {name}-0123456789"}, message)).result
+
+    async with serving(server.asgi()) as client:
+        cursor = (await call("alice", status="open"))["structuredContent"]["next"]
+        assert "next" in (await call("alice", status="open", cursor=cursor))["structuredContent"]
+        told = await call("bob", status="open", cursor=cursor)
+        assert "other arguments" in told["content"][0]["text"]
+    await server.close()
+    assert len(api.asked) == 2
 
 
 async def test_a_key_that_an_api_writes_into_its_links_goes_no_further(api: Loopback) -> None:
@@ -141,7 +231,8 @@ async def test_a_key_that_an_api_writes_into_its_links_goes_no_further(api: Loop
         auth={"kind": "bearer"},
     )
     async with asking(rows) as ask:
-        assert (await ask.ok("links"))["next"] == "filter[key]=x&page=2"
+        await ask.ok("links", cursor=(await ask.ok("links"))["next"])
+    assert api.last.target == "/v1/links?filter[key]=x&page=2"
 
 
 async def test_a_position_or_size_that_makes_no_sense_is_refused_and_a_big_size_is_the_biggest(

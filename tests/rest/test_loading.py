@@ -107,6 +107,10 @@ MISTAKES = {
         HEAD + TOOL + '[gate]  # !\npath = "/me"\nfield = "ok"',
         r"gate: no caller can send a key",
     ),
+    "a group that no list of names can have": (
+        HEAD + TOOL + 'groups = ["a", "b, c"]  # !',
+        r"tools\.get_ticket\.groups\[1\]: 'b, c' is not a name of a group",
+    ),
     "a flag without a gate": (HEAD + TOOL + 'flag = "mcp"  # !', r"there is no \[gate\]"),
     "paging without a position": (
         HEAD + TOOL + '[paging.p]  # !\nkind = "page"',

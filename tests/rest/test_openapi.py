@@ -83,6 +83,15 @@ def test_operations_become_tools_with_unique_names_that_clients_accept(
     assert table.tools["getBook_2"].description == "Deprecated. Change a book"
 
 
+def test_tags_become_groups_by_which_tools_are_chosen(bookshop: tuple[Conversion, ApiDefinition]):
+    _, table = bookshop
+    assert table.tools["addBook"].groups == ("books",)
+    assert table.tools["lend"].groups == ("loans",)
+    assert table.tools["listEvents"].groups == ()
+    _, spoken = made(small(tags=["Pet Store", "pet store", "書"]))
+    assert spoken.tools["get_things"].groups == ("pet-store",)
+
+
 def test_parameters_keep_their_places_types_limits_and_what_the_api_calls_them(
     bookshop: tuple[Conversion, ApiDefinition],
 ):

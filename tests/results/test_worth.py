@@ -204,7 +204,7 @@ async def test_the_word_of_a_tool_is_taken_as_far_as_the_configuration_lets_it()
 
 
 async def test_in_the_dialect_suna_all_that_is_over_a_limit_is_shaped():
-    suna = {"view": "search", "dialects": ("suna",)}
+    suna: dict[str, Any] = {"view": "search", "dialects": ("suna",), "search_first": False}
     async with mounted("inprocess") as up, yard(up, results=ResultsConfig(), **suna) as front:
         answer = (await front.call("mcp__up__words", {"lines": 21})).result["structuredContent"]
         assert answer["truncated"] is True

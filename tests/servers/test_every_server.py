@@ -294,7 +294,7 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(name: str):
         extra, package = EXTRAS[name]
         assert done.returncode == 2
         assert package in done.stderr
-        assert f"pip install 'toolyard[{extra}]'" in done.stderr
+        assert f"extras add {extra}" in done.stderr
     else:
         assert (done.returncode, done.stderr) == (0, "")
 

@@ -322,4 +322,4 @@ async def test_without_the_package_the_command_that_installs_it_is_named(tmp_pat
     run = await asyncio.create_subprocess_exec(
         sys.executable, "-I", "-S", "-c", code, stdout=asyncio.subprocess.PIPE
     )
-    assert "pip install 'toolyard[vault]'" in (await run.communicate())[0].decode()
+    assert "extras add vault" in (await run.communicate())[0].decode()

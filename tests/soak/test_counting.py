@@ -12,6 +12,7 @@ from tests.soak.clients import Client, LegacyClient, ModernClient
 from tests.soak.ledger import Ledger
 from tests.soak.load import Customer
 from tests.soak.upstream import soak_server
+from tests.waiting import PATIENCE
 
 NAME = "plain"
 
@@ -20,7 +21,7 @@ NAME = "plain"
 async def test_a_good_server_answers_everything_once(kind: type[Client], tmp_path: Path):
     ledger, stop = Ledger(), asyncio.Event()
     server = soak_server(NAME, tmp_path / "journal", prefix=f"mcp__{NAME}__")
-    async with serving(server.asgi()) as http, asyncio.timeout(20):
+    async with serving(server.asgi()) as http, asyncio.timeout(PATIENCE):
         customer = Customer(kind(http.url, ledger), [NAME], 0.001, random.Random(1))
         running = asyncio.create_task(customer.run(stop))
         while len(ledger.seconds) < 11 or not ledger.rounds or not ledger.progress:

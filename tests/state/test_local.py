@@ -139,5 +139,5 @@ async def test_a_package_that_is_not_installed_is_named_with_the_command_that_in
     )
     said = (await run.communicate())[0].decode()
     extra = "redis" if url.startswith("redis") else "postgres"
-    assert f"pip install 'toolyard[{extra}]'" in said
+    assert f"extras add {extra}" in said
     assert "secret" not in said

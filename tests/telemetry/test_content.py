@@ -12,8 +12,9 @@ from tests.telemetry.collector import collector
 from toolyard import Client
 from toolyard.app import Gateway
 from toolyard.config import load
+from toolyard.config.secrets import possible_secrets
 from toolyard.telemetry.content import MAX_CONTENT, ContentPolicy
-from toolyard.telemetry.redaction import Redactor, configured_secrets
+from toolyard.telemetry.redaction import Redactor
 from toolyard.telemetry.trace_file import TraceReader
 from toolyard.telemetry.trace_tree import build_tree
 
@@ -132,7 +133,7 @@ def test_in_json_what_stands_under_a_secrets_name_is_masked():
 
 
 def test_a_configurations_secrets_are_known(tmp_path: Path):
-    assert KEY in configured_secrets(load(configured(tmp_path, "")))
+    assert KEY in possible_secrets(load(configured(tmp_path, "")))
 
 
 async def test_a_gateways_own_tools_keep_their_arguments(tmp_path: Path):

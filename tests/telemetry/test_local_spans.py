@@ -131,6 +131,7 @@ async def test_a_request_its_forward_and_its_exchange_are_one_branch(local: Kept
         "http.request.body.size": 120,
         "http.response.body.size": 40,
         "http.request.resend_count": 1,
+        "logfire.tags": ["httpx.request"],
     }
     assert server.attributes["toolyard.response.size"] == 14
 
@@ -222,7 +223,7 @@ async def test_spans_of_a_run_nest_and_say_how_they_failed(
     assert spans.meta() == {}
     with spans.open("invoke_agent", "main", {"gen_ai.agent.name": "main"}) as run:
         run.set("toolyard.task", "Read my mail")
-        with spans.open("turn", ""), spans.open("chat", "small") as chat:
+        with spans.open("turn", "", {"toolyard.turn": 1}), spans.open("chat", "small") as chat:
             chat.set("gen_ai.usage.input_tokens", 12)
             chat.fail("overloaded", "try later")
 
@@ -249,6 +250,9 @@ async def test_spans_of_a_run_nest_and_say_how_they_failed(
         "execute_tool broken": root.id,
     }
     assert parent.startswith(f"00-{trace}-{found['execute_tool search'].id}-")
+    assert found["turn"].attributes["logfire.tags"] == ["conversation_iteration_1"]
+    assert found["execute_tool search"].attributes["is_error"] is False
+    assert found["execute_tool broken"].attributes["is_error"] is True
     assert (found["chat small"].error, found["chat small"].text) == ("overloaded", "try later")
     assert found["chat small"].attributes["gen_ai.usage.input_tokens"] == 12
     assert (found["execute_tool broken"].error, found["execute_tool broken"].text) == ("ValueError", "")
@@ -277,6 +281,8 @@ def test_a_runs_spans_go_where_the_variables_say_unless_the_file_does():
     assert agent_telemetry(nothing, {}).traces == ("local",)
     assert agent_telemetry(nothing, endpoint).traces == ("local", "otlp")
     assert agent_telemetry(nothing, {"LOGFIRE_TOKEN": "t"}).traces == ("local", "logfire")
+    switched_off = {"LOGFIRE_TOKEN": "t", "LOGFIRE_SEND_TO_LOGFIRE": "false"}
+    assert agent_telemetry(nothing, switched_off).traces == ("local",)
     assert agent_telemetry(TelemetryConfig(traces=()), endpoint).traces == ("local",)
     assert agent_telemetry(TelemetryConfig(traces=("console",)), endpoint).traces == ("local", "console")
 
@@ -295,12 +301,21 @@ def test_a_logfire_token_names_its_region():
         logfire_target({})
 
 
-def test_a_gateway_exports_only_if_its_file_or_its_own_variable_says_so(
+def test_a_gateway_exports_only_if_its_file_its_own_variable_or_logfires_token_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+    for name in [name for name in os.environ if name.startswith(("OTEL_", "LOGFIRE_", "TOOLYARD_TRACES"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c")
+    assert tracing.start(TelemetryConfig(), tmp_path) is None
+    monkeypatch.setenv("LOGFIRE_TOKEN", "pylf_v1_eu_abc123")
+    monkeypatch.setenv("LOGFIRE_BASE_URL", "http://l:1")
+    assert isinstance(tracing.start(TelemetryConfig(), tmp_path), Tracing)
+    assert tracing.start(TelemetryConfig(traces=()), tmp_path) is None
+    monkeypatch.setenv("LOGFIRE_SEND_TO_LOGFIRE", "false")
+    assert tracing.start(TelemetryConfig(), tmp_path) is None
+    monkeypatch.delenv("LOGFIRE_SEND_TO_LOGFIRE")
+    monkeypatch.setenv("TOOLYARD_TRACES", "off")
     assert tracing.start(TelemetryConfig(), tmp_path) is None
     monkeypatch.setenv("TOOLYARD_TRACES", "local")
     assert isinstance(tracing.start(TelemetryConfig(), tmp_path), LocalTracing)

@@ -76,6 +76,11 @@ def test_a_forwarded_tool_call_has_the_attributes_of_the_conventions(
         "toolyard.request.size": 120,
         "toolyard.response.size": 4096,
         "toolyard.outcome": "ok",
+        "logfire.tags": ("mcp.request",),
+        "server_name": "git",
+        "tool_name": "search",
+        "content_size": 4096,
+        "is_error": False,
     }
 
 

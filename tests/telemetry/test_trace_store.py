@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.waiting import PATIENCE
 from toolyard.telemetry.conventions import Attributes, SpanFailure
 from toolyard.telemetry.trace_file import (
     NAME,
@@ -230,7 +231,7 @@ def run(program: str) -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=True,
     )
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.telemetry.collector import collector
 from tests.telemetry.requests import PARENT, TRACE, TRACEPARENT, call, carrying
+from tests.waiting import PATIENCE
 from toolyard.config import TelemetryConfig
 from toolyard.telemetry import tracing
 
@@ -117,7 +118,7 @@ def run(program: str) -> str:
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=True,
     )
     return done.stdout.strip()
@@ -151,4 +152,23 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(missing: str
         """
     )
     assert "telemetry.traces = 'otlp'" in said
-    assert "pip install 'toolyard[otel]'" in said
+    assert "extras add otel" in said
+
+
+def test_a_token_without_the_extra_is_a_warning_and_no_reason_not_to_start() -> None:
+    said = run(
+        """
+        import logging, os, sys
+        sys.modules["opentelemetry.sdk"] = None
+        os.environ["LOGFIRE_TOKEN"] = "pylf_v1_eu_abc123"
+        logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
+        from toolyard.config import TelemetryConfig
+        from toolyard.telemetry import tracing
+        print(tracing.start(TelemetryConfig()))
+        """
+    )
+    warning, started = said.splitlines()
+    assert warning.startswith("WARNING LOGFIRE_TOKEN is set, but telemetry.traces = 'logfire' needs")
+    assert "extras add otel" in warning
+    assert "abc123" not in warning
+    assert started == "None"

@@ -14,6 +14,7 @@ from mcp import Client
 from tests.cli.running import Toolyard
 from tests.faults.yard import toml
 from tests.thirdparty.mounting import npm, pypi
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -110,7 +111,7 @@ async def _searched(url: str, queries: list[str]) -> dict[str, list[str]]:
 
 
 async def _all_there(client: Client) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while (await _search(client, ["anything"]))["missing"]:  # noqa: ASYNC110  they are other processes
             await asyncio.sleep(0.1)
 

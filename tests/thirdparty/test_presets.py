@@ -20,6 +20,7 @@ from tests.faults.yard import ROOT
 from tests.programs import needs
 from tests.thirdparty.mounting import make_repository, web_page
 from tests.thirdparty.sec import loopback_sec
+from tests.waiting import PATIENCE
 from toolyard.cli.presets.catalogue import preset
 from toolyard.cli.presets.recipe import PackageStart
 
@@ -98,7 +99,7 @@ def _check_installed(name: str) -> None:
 @pytest.fixture(scope="module")
 def listed(yard: Yard) -> set[str]:
     async def tools() -> set[str]:
-        async with Client(yard.url) as client, asyncio.timeout(120):
+        async with Client(yard.url) as client, asyncio.timeout(PATIENCE):
             while True:
                 names = {tool.name for tool in (await client.list_tools()).tools}
                 if all(any(name.startswith(_shown(one, "")) for name in names) for one in TOOLS):

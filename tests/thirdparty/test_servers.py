@@ -12,6 +12,7 @@ from mcp import Client
 
 from tests.clients.mcp_peer import McpPeer, as_result, connect
 from tests.thirdparty.mounting import Mounted, all_gone, children_of, everything_mounted
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -74,7 +75,7 @@ async def test_the_file_server_works_in_the_clients_roots(mounted: Mounted, era:
 async def in_its_roots(peer: McpPeer, mounted: Mounted) -> None:
     """The server asks for the roots once it has somebody to ask, and answers the first call meanwhile."""
     allowed = ""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while allowed.splitlines()[1:] != [str(mounted.workspace)]:
             allowed = (await peer.call("mcp__files__list_allowed_directories")).text
 
@@ -185,7 +186,7 @@ async def appears(peer: McpPeer, tool: str) -> str:
     """The everything-server has some tools only for clients that can be asked, and tells of them later."""
     server = tool.split("__")[1]
     await peer.call(f"mcp__{server}__echo", message="here I am")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while tool not in await peer.tools():  # noqa: ASYNC110  it is another process
             await asyncio.sleep(0.05)
     return tool

@@ -32,12 +32,12 @@ def server(composio: ComposioEmulator, *, key: str = "", **options: Any) -> Serv
 
 @asynccontextmanager
 async def front(
-    composio: ComposioEmulator, *, state: str | None = None, kept: str = "", **options: Any
+    composio: ComposioEmulator, *, state: str | None = None, kept: str = "", view: str = "all", **options: Any
 ) -> AsyncIterator[Yard]:
     """`kept` is where sessions are kept: the address of a store."""
     mounted = server(composio, **options)
     tables = {"state": StateConfig(url=kept)}
-    async with yard(mounted, state=state, tables=tables, identify=identify) as built:
+    async with yard(mounted, state=state, tables=tables, identify=identify, view=view) as built:
         yield built
 
 

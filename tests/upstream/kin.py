@@ -5,7 +5,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-PATIENCE = 10.0
+from tests.waiting import PATIENCE
 
 
 def everybody() -> dict[int, tuple[int, str]]:

@@ -237,6 +237,20 @@ async def test_the_fork_s_endpoints_find_apps_whose_tools_are_executed_directly(
     assert executed.body["user_id"] == "acme"
 
 
+async def test_the_fork_s_search_says_which_apps_nobody_connected():
+    async with emulated(api="labs") as (composio, yard):
+        composio.connect("acme", "gmail")
+        asked = [query("send an email"), query("open an issue on github"), query("run python code")]
+        answer = await remote(yard).search(of(), asked, 4)
+        standing = {tool.toolkit: (tool.connected, tool.auth) for found in answer.results for tool in found}
+        assert standing["gmail"] == (True, "connected")
+        assert standing["github"] == (False, "unknown")
+        assert standing["codeinterpreter"] == (True, "connected"), "it needs no account"
+        composio.fail("accounts.list", 500, times=9)
+        (found,) = (await remote(yard).search(of(), asked[1:2], 4)).results
+        assert not any(tool.connected for tool in found if tool.toolkit == "github")
+
+
 async def test_without_a_session_the_fork_s_endpoints_are_used_without_one():
     async with ComposioEmulator() as composio:
         composio.connect("acme", "gmail")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.speaker import Exchange, Speaker, speaking, tool
 from tests.app.yard import yard
 from tests.emulators.composio import ComposioEmulator
 from tests.upstream.composio import (
@@ -263,3 +264,43 @@ def test_user_ids_differ_whenever_the_values_that_they_name_do():
         ]
         pairs += [("", "ab"), ("ab", ""), ("a", "b"), ("a", "2Db%25"), ("a-b", "25"), ("a", "2Db%")]
         assert len({ids.of(tenant, tenant, "", thread) for tenant, thread in pairs}) == len(pairs), template
+
+
+def signing() -> Speaker:
+    """The MCP endpoint of sessions: its tool asks who signs."""
+    speaker = Speaker("legacy", [tool("COMPOSIO_SIGN")])
+
+    async def call(exchange: Exchange) -> None:
+        await exchange.stream()
+        question = {"message": "Who signs?", "requestedSchema": {"type": "object", "properties": {}}}
+        await speaker.ask(exchange, "elicitation/create", question)
+
+    speaker.on["tools/call"] = call
+    return speaker
+
+
+async def test_a_call_that_nobody_will_answer_is_parked_no_longer():
+    speaker = signing()
+    calls = {"calls": [{"tool": "mcp__composio__COMPOSIO_SIGN", "arguments": {}}]}
+    async with ComposioEmulator() as composio, speaking(speaker) as url:
+        composio.world.mcp_url = url
+        async with front(composio, view="search") as yard:
+            answer = await yard.call("call_tools", calls, capabilities={"elicitation": {}})
+            assert "call it alone" in answer.result["structuredContent"]["results"][0]["error"]
+            await speaker.until_heard("notifications/cancelled")
+            await yard.until_health(lambda health: health["parked"] == 0)
+
+
+async def test_the_session_of_a_client_that_has_gone_is_closed():
+    speaker = Speaker("legacy", [tool("COMPOSIO_ECHO")])
+    async with ComposioEmulator() as composio, speaking(speaker) as url:
+        composio.world.mcp_url = url
+        async with front(composio) as yard:
+            await yard.tools()
+            client = await yard.legacy({"elicitation": {}})
+            await client.call("mcp__composio__COMPOSIO_ECHO", text="hello")
+            opened = speaker.openings[-1]
+            assert opened["capabilities"] == {"elicitation": {}}
+            assert not [one for one in speaker.seen if one.verb == "DELETE"]
+            await client.end()
+            await speaker.until(lambda: [one for one in speaker.seen if one.verb == "DELETE"])

@@ -12,6 +12,8 @@ from toolyard.upstream import connection
 from toolyard.upstream.connection import (
     GATEWAY_CALLER,
     NO_CLIENT,
+    PROCESSES,
+    SESSIONS,
     Backoff,
     ChangeWatcher,
     ClientProfile,
@@ -20,11 +22,14 @@ from toolyard.upstream.connection import (
     Params,
     RawResult,
     RequestListener,
+    Room,
+    UpstreamConnection,
     UpstreamInfo,
     profile_of,
 )
 from toolyard.upstream.errors import NotReachedError
 from toolyard.wire.call import NO_CHANNEL, Call, Caller, Identity, LegacySession, Principal
+from toolyard.wire.versions import Era
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 
@@ -61,6 +66,9 @@ class FakeConnection:
     def unwatch(self, watcher: ChangeWatcher) -> None:
         return None
 
+    def adopt(self, listener: RequestListener | None) -> None:
+        return None
+
     async def close(self) -> None:
         self.closed = True
 
@@ -80,7 +88,7 @@ class Opener:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def open(self, profile: ClientProfile) -> Any:
+    async def open(self, profile: ClientProfile, era: Era | None = None) -> Any:
         self.tries += 1
         self.times.append(asyncio.get_running_loop().time())
         self.tried.set()
@@ -90,6 +98,9 @@ class Opener:
             raise NotReachedError("up", "not yet")
         self.opened.append(FakeConnection(profile, self.version))
         return self.opened[-1]
+
+    async def denies_modern(self, connection: UpstreamConnection) -> bool:
+        return self.version == LEGACY
 
 
 def call(tenant: str = "a", session: str = "1", version: str = LEGACY, **capabilities: Any) -> Call:
@@ -171,7 +182,7 @@ async def test_after_a_failure_the_next_try_waits_a_little():
 
 async def test_ways_that_close_as_soon_as_they_are_open_are_not_opened_without_a_pause():
     class Fleeting(Opener):
-        async def open(self, profile: ClientProfile) -> Any:
+        async def open(self, profile: ClientProfile, era: Era | None = None) -> Any:
             way = await super().open(profile)
             way.closed = True
             return way
@@ -199,7 +210,7 @@ def test_pauses_grow_with_jitter_up_to_a_bound():
 async def test_there_are_only_so_many_sessions_and_the_oldest_idle_one_makes_room():
     opener = Opener()
     tested = ConnectionPool("up", opener)
-    for number in range(connection.MAX_CONNECTIONS):
+    for number in range(PROCESSES.most):
         way: Any = await tested.get(call(str(number), **ASKABLE))
         way.busy = number == 0
     await tested.get(call("one more", **ASKABLE))
@@ -222,25 +233,22 @@ async def test_there_are_no_more_sessions_when_all_come_at_the_same_time(tenants
     async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*map(tested.get, calls), return_exceptions=True)
         await asyncio.sleep(0)
-    limit = connection.MAX_CONNECTIONS_EACH if tenants == 1 else connection.MAX_CONNECTIONS
+    limit = PROCESSES.each if tenants == 1 else PROCESSES.most
     assert sum(not way.closed for way in opener.opened) <= limit + 1
     await tested.close()
     assert all(way.closed for way in opener.opened)
 
 
-async def test_idle_sessions_are_let_go_but_for_the_latest(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("idle", "closed"), [(300.0, [False, False, False]), (-1.0, [True, False, False])])
+async def test_idle_sessions_are_let_go_but_for_the_latest(idle: float, closed: list[bool]):
     opener = Opener()
-    tested = ConnectionPool("up", opener)
+    tested = ConnectionPool("up", opener, room=Room(64, 16, idle))
     for tenant in ("a", "b", "c"):
         await tested.get(call(tenant, **ASKABLE))
     opener.opened[1].busy = True
     tested.close_idle()
     await asyncio.sleep(0)
-    assert not any(way.closed for way in opener.opened)
-    monkeypatch.setattr(connection, "IDLE_SECONDS", -1.0)
-    tested.close_idle()
-    await asyncio.sleep(0)
-    assert [way.closed for way in opener.opened] == [True, False, False]
+    assert [way.closed for way in opener.opened] == closed
     await tested.close()
 
 
@@ -270,12 +278,89 @@ async def test_a_reset_closes_all_and_the_next_gets_a_new_one():
 
 def test_a_profile_is_what_its_client_can_be_asked_and_whose_it_is():
     def profile(*client: str, **capabilities: Any) -> ClientProfile:
-        return profile_of(call(client[0], **capabilities).caller, client[1])
+        return profile_of(call(client[0], **capabilities).caller, LegacySession(client[1]))
 
-    assert profile_of(GATEWAY_CALLER, "") is NO_CLIENT
+    assert profile_of(GATEWAY_CALLER, None) is NO_CLIENT
     assert profile("a", "1", experimental={}, tasks={}) is NO_CLIENT
     first = profile("a", "1", elicitation={}, roots={})
     assert first == profile("a", "1", roots={}, elicitation={}, experimental={})
     assert first != profile("b", "1", elicitation={}, roots={})
     assert first != profile("a", "2", elicitation={}, roots={})
     assert first != profile("a", "1", elicitation={})
+
+
+def test_a_session_of_a_clients_own_has_all_that_the_client_says_of_itself():
+    asked = call("a", "1", experimental={"x": {}})
+    own = profile_of(asked.caller, asked.session, own_sessions=True)
+    assert own.is_own
+    assert b"experimental" in own.capabilities
+    assert own.version == LEGACY
+    assert own != profile_of(asked.caller, LegacySession("2"), own_sessions=True)
+    for other in (LegacySession("1", lasts=False), None):  # nothing more can come in it
+        assert profile_of(asked.caller, other, own_sessions=True) is NO_CLIENT
+    modern = call("a", version=MODERN)
+    assert profile_of(modern.caller, modern.session, own_sessions=True) is NO_CLIENT
+
+
+class Both(Opener):
+    """An upstream of both eras, or of one."""
+
+    def __init__(self, *eras: Era, denies: bool = False) -> None:
+        super().__init__()
+        self.eras = eras
+        self.denies = denies
+
+    async def open(self, profile: ClientProfile, era: Era | None = None) -> Any:
+        spoken = era if era in self.eras else self.eras[0]
+        self.version = MODERN if spoken == "modern" else LEGACY
+        return await super().open(profile, era)
+
+    async def denies_modern(self, connection: UpstreamConnection) -> bool:
+        return self.denies
+
+
+@pytest.mark.parametrize("together", [False, True])
+async def test_an_upstream_of_both_eras_is_spoken_to_in_its_callers(together: bool):
+    opener = Both("modern", "legacy")
+    tested = ConnectionPool("up", opener)
+    calls = [call("a"), call("b", version=MODERN), call("c"), call("d", version=MODERN)]
+    if together:
+        found: list[Any] = list(await asyncio.gather(*map(tested.get, calls)))
+    else:
+        found = [await tested.get(one) for one in calls]
+    assert [one.about.era for one in found] == ["legacy", "modern", "legacy", "modern"]
+    assert (found[0], found[1]) == (found[2], found[3])
+    assert sum(not one.closed for one in opener.opened) == 2
+    await tested.close()
+
+
+@pytest.mark.parametrize(("has", "lacks"), [("modern", LEGACY), ("legacy", MODERN)])
+async def test_an_era_that_an_upstream_lacks_is_asked_for_once(has: Era, lacks: str):
+    opener = Both(has, denies=True)
+    tested = ConnectionPool("up", opener)
+    first = await tested.get(call("a", version=lacks))
+    assert await tested.get(call("b", version=lacks)) is first
+    assert await tested.get(call("b", version=LEGACY if lacks == MODERN else MODERN)) is first
+    assert len(opener.opened) == 1
+    await tested.close()
+
+
+async def test_all_callers_are_served_in_the_modern_era_where_that_is_wished():
+    opener = Both("modern", "legacy")
+    tested = ConnectionPool("up", opener, modern_first=True)
+    assert (await tested.get(call("a", **ASKABLE))).about.era == "modern"
+    assert await tested.any() is await tested.get(call("b", version=MODERN))
+    assert len(opener.opened) == 1
+    await tested.close()
+
+
+async def test_the_gateway_never_asks_in_a_session_that_is_a_clients_own():
+    opener = Both("legacy")
+    tested = ConnectionPool("up", opener, room=SESSIONS, own_sessions=True)
+    theirs = await tested.get(call("a"))
+    assert await tested.any() is not theirs
+    assert await tested.get(call("a")) is theirs
+    tested.end_session(call("a"))
+    await asyncio.sleep(0)
+    assert [one.closed for one in opener.opened] == [True, False]
+    await tested.close()

@@ -111,7 +111,7 @@ def test_a_copy_of_us_that_lives_on_does_not_keep_the_children_alive(gateway: Ca
 
 def test_when_we_end_in_order_there_is_nothing_left_to_guard(gateway: Callable[..., Gateway]):
     yard = gateway()
-    yard.process.communicate(timeout=20)
+    yard.process.communicate(timeout=PATIENCE)
     assert yard.process.returncode == 0
     assert until(yard.is_empty, seconds=2)
 

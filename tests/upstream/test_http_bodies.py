@@ -181,7 +181,7 @@ async def test_a_big_result_reaches_a_client_whose_answer_is_a_stream_already(er
     async with speaking(speaker) as url, yard(at(url)) as front:
         answer = await front.call(ECHO, progress="p")
         told, last = [event.json for event in answer.events if event.is_message]
-        assert told["params"]["message"] == "nearly there"
+        assert told["params"]["message"] == "Server 'up': nearly there"
         assert mark(last["result"]["content"][0]["text"]) == mark(words)
 
 

@@ -68,7 +68,7 @@ async def test_a_server_of_the_modern_era_alone_is_there_for_legacy_callers_too(
 
 
 @pytest.mark.parametrize("legacy", [True, False])
-async def test_a_server_of_the_legacy_era_alone_has_one_session_for_those_who_share_one(legacy: bool):
+async def test_a_server_of_the_legacy_era_alone_has_a_session_for_each_legacy_client(legacy: bool):
     speaker = Speaker("legacy")
     async with speaking(speaker) as url, yard(at(url, era="caller")) as front:
         assert await front.says(ECHO, {"text": "modern"}) == "modern"
@@ -76,4 +76,4 @@ async def test_a_server_of_the_legacy_era_alone_has_one_session_for_those_who_sh
             session = await front.legacy()
             assert (await session.call(ECHO, text="legacy")).result["content"][0]["text"] == "legacy"
         assert (await front.server())["version"] == LEGACY
-    assert len(speaker.openings) == 1
+    assert len(speaker.openings) == 1 + legacy

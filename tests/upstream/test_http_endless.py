@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from tests.waiting import PATIENCE
 from toolyard.upstream.connection import ClientProfile
 from toolyard.upstream.errors import InvalidReplyError, UpstreamError
 from toolyard.upstream.http.client import HttpClient, PooledHttpClient, UpstreamEndpoint
@@ -68,7 +69,7 @@ async def upstream(server: Server, client: HttpClient) -> AsyncIterator[Upstream
 
 
 async def ask(address: UpstreamEndpoint) -> bytes:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         reply = await address.send("POST", address.headers, b"{}")
         body = await reply.body()
         reply.release()

@@ -3,12 +3,15 @@
 import asyncio
 import json
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from tests.app.speaker import LEGACY, Exchange, Speaker, speaking, text, tool
 from tests.app.yard import at, yard
+from toolyard.upstream.connection import NO_CLIENT, SILENT
+from toolyard.upstream.http.client import PooledHttpClient, UpstreamEndpoint
+from toolyard.upstream.http.legacy import LegacyHttpConnection
 
 ECHO = "mcp__up__echo"
 
@@ -233,3 +236,35 @@ async def test_a_server_of_the_old_transport_that_wants_posts_elsewhere_is_refus
                 assert await front.tools() == []
                 assert "another origin" in json.dumps(await front.server())
     assert elsewhere.seen == []
+
+
+class Key:
+    """The credential of one connection, as connections to servers with `auth` have it."""
+
+    in_use = "op-key-0123456789"
+    sent: ClassVar = {"X-Api-Key": in_use}
+
+    def ready(self, method: str, url: Any) -> dict[str, str]:
+        return self.sent
+
+    async def headers(self, method: str, url: Any) -> dict[str, str]:
+        return self.sent
+
+    async def refused(self, status: int, headers: Any, sent: Any, url: Any, attempt: int) -> bool:
+        return False
+
+
+async def test_requests_with_a_credential_belong_to_their_session_too():
+    speaker = Speaker("legacy")
+    http = PooledHttpClient()
+    async with speaking(speaker) as url:
+        connection = LegacyHttpConnection(UpstreamEndpoint("up", http, url, {}, 5.0, 2**30, Key()))
+        await connection.open(NO_CLIENT)
+        await connection.request("tools/list", {}, SILENT)
+        [session] = speaker.sessions
+        _, *after = speaker.seen
+        assert {item.headers.get("mcp-session-id") for item in after} == {session}
+        assert {item.headers.get("mcp-protocol-version") for item in after} == {LEGACY}
+        assert {item.headers.get("x-api-key") for item in speaker.seen} == {Key.in_use}
+        await connection.close()
+    await http.close()

@@ -30,6 +30,7 @@ from toolyard.upstream.stdio.process import (
     ProcessGoneError,
     SkippedLine,
 )
+from toolyard.upstream.stdio.stderr import ErrorStream
 
 CHILD = str(Path(__file__).with_name("child.py"))
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -467,6 +468,12 @@ async def test_a_flood_on_standard_error_leaves_us_time_for_others():
     await asyncio.gather(flooder.process.stop(grace=0.1), kid.process.stop())
 
 
+def test_200_mb_on_standard_error_without_the_end_of_a_line_stop_no_reading():
+    errors = ErrorStream("kid")
+    assert [errors.feed(b"x" * 2**16) for _ in range(3200)] == [0.0] * 3200
+    assert errors.latest.startswith("x")
+
+
 # Memory
 
 
@@ -477,7 +484,7 @@ def test_a_line_of_100_mib_does_not_pass_through_memory():
         [sys.executable, "-m", "tests.upstream.measure", str(100 * 2**20)],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=PATIENCE,
         check=True,
         cwd=Path(__file__).parents[2],
     )

@@ -26,7 +26,7 @@ async def test_who_gives_up_waiting_holds_up_nobody():
     await asyncio.sleep(0)
     leaving.cancel()
     await asyncio.wait_for(staying, PATIENCE)
-    await asyncio.wait_for(next_turn(), 5)
+    await asyncio.wait_for(next_turn(), PATIENCE)
 
 
 def test_slices_are_the_whole_in_order():

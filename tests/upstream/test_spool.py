@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstream.texts import cut, texts
+from tests.waiting import PATIENCE
 from toolyard.upstream.messages.slices import SLICE, slices
 from toolyard.upstream.messages.spool import (
     BOUND,
@@ -206,7 +207,7 @@ def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=True,
     )
     assert f"could not be written to {tmp_path} ({os.strerror(errno.EFBIG)})" in shown.stdout

@@ -14,7 +14,7 @@ import pytest
 from tests.app.yard import Yard, yard
 from tests.upstream.kin import is_gone
 from tests.upstream.runner import ROOT, Runner
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from toolyard.config import Config, GatewayConfig, ServerConfig, Stdio
 from toolyard.upstream.stdio.install import may_download, start_seconds
 
@@ -181,11 +181,11 @@ async def test_a_command_ends_before_the_install_does_and_the_next_one_finds_it_
     runner: Runner, tmp_path: Path
 ):
     command = await toolyard("list --json", runner, tmp_path, wait=0.5)
-    await asyncio.wait_for(command.communicate(), 60)
+    await asyncio.wait_for(command.communicate(), PATIENCE)
     assert runner.is_installing
     again = await toolyard("list --json", runner, tmp_path, wait=60)
     await runner.release()
-    output, _ = await asyncio.wait_for(again.communicate(), 60)
+    output, _ = await asyncio.wait_for(again.communicate(), PATIENCE)
     assert b"mcp__up__echo" in output
     assert not runner.is_spoilt
     await all_gone(runner)

@@ -78,8 +78,10 @@ async def test_the_era_of_a_program_is_found_out(journal: Journal, era: str, ver
     async with bare(journal, era) as front:
         assert await front.says("echo", {"text": "hello"}) == "hello"
         await front.until_health(lambda health: health["servers"]["up"]["version"] == version)
+    # Nobody knows who will call when the lists are read, and most programs have the older era alone.
     assert len(journal.read("server/discover")) == 1
-    assert len(journal.read("initialize")) == (1 if era == "legacy" else 0)
+    assert len(journal.read("initialize")) == 1
+    assert len(journal.processes) == 1
 
 
 async def test_a_program_that_ignores_what_it_does_not_know_is_initialized_after_a_while(
@@ -96,7 +98,6 @@ async def test_the_era_of_a_program_is_remembered_over_a_restart(journal: Journa
         async with yard(program(journal), state=str(tmp_path / "state")) as front:
             assert await front.says("mcp__up__echo", {"text": "hello"}) == "hello"
     assert len(journal.processes) == 2
-    assert len(journal.read("server/discover")) == 1
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.vault.conftest import Another
+from tests.vault.interrupted import interrupted
 from toolyard.vault import SecretAddress, VaultError, VaultKeyError, backup
+from toolyard.vault.envelope import SECRETS
 from toolyard.vault.master_keys import FileSource, new_key
 from toolyard.vault.vault import Vault
 
@@ -66,3 +68,17 @@ async def test_a_wrong_passphrase_a_wrong_key_and_a_damaged_file_are_refused(ful
             backup.opened(cut, key)
     with pytest.raises(VaultKeyError, match="too short"):
         await backup.export(full, "short")
+
+
+async def test_a_secret_that_is_entered_during_an_import_stays(
+    vault: Vault, another: Another, tmp_path: Path
+):
+    at = SecretAddress("acme", "key", "shop")
+    saved = [backup.SavedSecret(at, b"old")]
+    importing = interrupted(tmp_path / "vault.key", "get", SECRETS, lambda: another().put(at, b"new"))
+    done = await backup.import_all(importing, saved)
+    await importing.close()
+    assert (done.written, done.kept) == (0, (at,))
+    found = await vault.read(at)
+    assert found is not None
+    assert found.value == b"new"

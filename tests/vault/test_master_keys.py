@@ -131,6 +131,11 @@ def test_a_key_is_the_same_in_base64_and_hexadecimal():
     assert len({EnvSource("K", {"K": form}).load()[0].id for form in forms}) == 1
 
 
+def test_a_key_in_the_keyring_is_made_once_whoever_is_late(ring: KeyringInMemory):
+    first, late = (source_of("keyring:toolyard/vault").create().id for _ in range(2))
+    assert first == late == source_of("keyring:toolyard/vault").load()[0].id
+
+
 def test_a_locked_keyring_and_an_age_file_without_identity_are_errors(tmp_path: Path, ring: KeyringInMemory):
     ring.locked = True
     with pytest.raises(VaultError) as caught:

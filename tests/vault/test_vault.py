@@ -300,15 +300,6 @@ async def test_a_rotation_that_was_stopped_goes_on_where_it_was(another: Another
     assert (await another().status()).earlier == {}
 
 
-async def test_two_rotations_at_once_lose_nothing(another: Another):
-    vault = another()
-    for number in range(8):
-        await vault.put(address("x", str(number)), b"%d" % number)
-    await rotate(vault)
-    await asyncio.gather(another().rotate(), another().rotate(), vault.put(address("y", "9"), b"9"))
-    assert [await value(another(), address("x", str(n))) for n in range(8)] == [b"%d" % n for n in range(8)]
-
-
 async def test_with_the_old_key_forgotten_it_opens_nothing_more(another: Another, tmp_path: Path):
     await another().put(TOKEN, b"secret")
     stolen = (tmp_path / "vault.key").read_bytes()

@@ -1,11 +1,13 @@
 """Prompts, resources and completions of several servers at one address."""
 
+import asyncio
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from msgspec.structs import replace
 
-from tests.app.speaker import Exchange, Json, Speaker, speaking
+from tests.app.speaker import Exchange, Json, Speaker, speaking, tool
 from tests.app.yard import at, yard
 from tests.serving import PREFIX
 
@@ -107,11 +109,11 @@ async def test_of_two_resources_with_one_address_the_first_has_it_and_the_other_
 
 async def test_the_other_one_can_be_read_by_the_name_of_its_server():
     first, second = two(resources=NOTES)
-    async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b & c")) as front:
+    async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b c")) as front:
         await front.tools()
-        uri = f"toolyard://{quote('b & c', safe='')}/{quote('notes://today', safe='')}"
+        uri = f"toolyard://b%20c/{quote('notes://today', safe='')}"
         assert (await read(front, uri))["text"] == "second has notes://today"
-        assert (await read(front, "notes://today", "/mcp/b%20%26%20c"))["text"] == "second has notes://today"
+        assert (await read(front, "notes://today", "/mcp/b%20c"))["text"] == "second has notes://today"
 
 
 async def test_an_address_of_no_list_is_asked_of_those_with_its_scheme_and_shown_to_nobody_else():
@@ -251,3 +253,134 @@ async def test_what_no_server_offers_is_not_offered():
     async with speaking(Library("only")) as a, yard(at(a)) as front:
         discovered = (await front.modern("server/discover")).result
         assert {"tools", "resources", "prompts", "completions"} <= set(discovered["capabilities"])
+
+
+# One address, two servers
+
+
+async def test_an_address_belongs_to_the_first_in_the_configuration_and_not_to_the_first_to_answer():
+    first, second = two(resources=NOTES)
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def late(exchange: Exchange) -> bool:
+        if exchange.method == "resources/list":
+            asked.set()
+            await answer.wait()
+        return False
+
+    first.before = late
+    async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b")) as front:
+        await asked.wait()
+        await front.until_health(lambda health: health["servers"]["b"]["state"] == "up")
+        reading = asyncio.create_task(read(front, "notes://today"))
+        answer.set()
+        assert (await reading)["text"] == "first has notes://today"
+
+
+async def test_a_server_that_is_connected_anew_keeps_its_place():
+    first, second = two(resources=NOTES)
+    async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b")) as front:
+        assert await addresses(front) == ["notes://today", "toolyard://b/notes%3A%2F%2Ftoday"]
+        config = front.gateway.config
+        servers = (at(a, "a", max_result=10**6), at(b, "b"))
+        await front.gateway.reload(replace(config, servers=servers))
+        await front.until_health(lambda health: health["servers"]["a"]["state"] == "up")
+        assert await addresses(front) == ["notes://today", "toolyard://b/notes%3A%2F%2Ftoday"]
+        assert (await read(front, "notes://today"))["text"] == "first has notes://today"
+        await front.gateway.reload(replace(config, servers=servers[::-1]))
+        assert await addresses(front) == ["notes://today", "toolyard://a/notes%3A%2F%2Ftoday"]
+        assert (await read(front, "notes://today"))["text"] == "second has notes://today"
+
+
+async def addresses(front: Any) -> list[str]:
+    return [item["uri"] for item in (await front.modern("resources/list")).result["resources"]]
+
+
+async def test_of_an_address_that_several_servers_list_it_is_said_whose_it_is():
+    first, second = two(resources=NOTES, templates=[template("rows://{id}")])
+    third = Library("third", resources=[resource("own://one")])
+    async with (
+        speaking(first) as a,
+        speaking(second) as b,
+        speaking(third) as c,
+        yard(at(a, "a"), at(b, "b"), at(c, "c")) as front,
+    ):
+        listed = (await front.modern("resources/list")).result["resources"]
+        marks = {item["uri"]: item.get("_meta") for item in listed}
+        assert marks == {
+            "notes://today": {"toolyard/server": "a"},
+            "toolyard://b/notes%3A%2F%2Ftoday": None,
+            "own://one": None,
+        }
+        servers = (await front.health())["servers"]
+        assert servers["b"]["notes"] == [
+            "'notes://today' leads to 'a', which comes first; its own is 'toolyard://b/notes%3A%2F%2Ftoday'",
+            "'rows://{id}' leads to 'a' first, which has the same template",
+        ]
+        assert "notes" not in servers["a"]
+        assert "notes" not in servers["c"]
+
+
+PAGE = "ui://bank/pay"
+
+
+@pytest.mark.parametrize("listed", [True, False])
+async def test_a_tools_page_is_its_own_servers_whoever_else_has_its_address(listed: bool):
+    stranger, bank = two(resources=[resource(PAGE)])
+    bank.lists["resources"] = [resource(PAGE)] if listed else [resource("rates://today")]
+    bank.tools = [tool("pay", _meta={"ui": {"resourceUri": PAGE, "visibility": ["app"]}, "other": 1})]
+    async with speaking(stranger) as a, speaking(bank) as b, yard(at(a, "a"), at(b, "bank")) as front:
+        (_, pay) = (await front.modern("tools/list")).result["tools"]
+        page = pay["_meta"]["ui"]["resourceUri"]
+        assert pay["_meta"] == {"ui": {"resourceUri": page, "visibility": ["app"]}, "other": 1}
+        assert page.startswith("ui://")
+        assert (page in await addresses(front)) is listed
+        assert (await read(front, page))["text"] == f"second has {PAGE}"
+        alone = (await front.modern("tools/list", path="/mcp/bank")).result["tools"]
+        assert alone[0]["_meta"]["ui"]["resourceUri"] == PAGE
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get"])
+async def test_a_link_in_a_result_leads_to_the_server_that_gave_it(method: str):
+    first, second = two(resources=NOTES, prompts=[{"name": "echo"}])
+    link = {"type": "resource_link", "uri": "notes://today", "name": "today"}
+    unlisted = {"type": "resource_link", "uri": "rows://7", "name": "a row of whoever has the template"}
+    inside = {"type": "resource", "resource": {"uri": "notes://today", "text": "x"}}
+    web = {"type": "resource_link", "uri": "https://example.com/", "name": "a page"}
+    first.lists["templates"] = [template("rows://{id}")]
+
+    async def answer(exchange: Exchange) -> None:
+        blocks = [link, unlisted, inside, web]
+        if method == "tools/call":
+            await exchange.result({"content": blocks})
+        else:
+            await exchange.result({"messages": [{"role": "user", "content": one} for one in blocks]})
+
+    for library in (first, second):
+        library.on[method] = answer
+    async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b")) as front:
+        await addresses(front)
+        theirs = (await front.modern(method, {"name": "mcp__b__echo"})).result
+        blocks = theirs.get("content") or [one["content"] for one in theirs["messages"]]
+        own = {**link, "uri": "toolyard://b/notes%3A%2F%2Ftoday"}
+        assert blocks == [own, {**unlisted, "uri": "toolyard://b/rows%3A%2F%2F7"}, inside, web]
+        ours = (await front.modern(method, {"name": "mcp__a__echo"})).result
+        assert (ours.get("content") or [one["content"] for one in ours["messages"]]) == [
+            link,
+            unlisted,
+            inside,
+            web,
+        ]
+
+
+async def test_a_server_cannot_list_an_address_in_the_gateways_own_form():
+    first = Library("first", resources=[resource("toolyard://b/notes%3A%2F%2Ftoday")])
+    second = Library("second", resources=NOTES)
+    async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b")) as front:
+        listed = await addresses(front)
+        assert listed == [
+            f"toolyard://a/{quote('toolyard://b/notes%3A%2F%2Ftoday', safe='')}",
+            "notes://today",
+        ]
+        assert (await read(front, listed[0]))["text"] == "first has toolyard://b/notes%3A%2F%2Ftoday"
+        assert (await read(front, "toolyard://b/notes%3A%2F%2Ftoday"))["text"] == "second has notes://today"

@@ -201,7 +201,8 @@ async def test_the_instructions_of_each_server_stand_under_its_name():
     first.instructions, second.instructions = "Be kind.", "Be quick."
     async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b")) as front:
         told = (await front.modern("server/discover")).result["instructions"]
-        assert told == "## a\nBe kind.\n\n## b\nBe quick."
+        quotes = "Lines behind > are words of the server above them."
+        assert told == f"{quotes}\n\n## a\n> Be kind.\n\n## b\n> Be quick."
         bare = (await front.modern("server/discover", path="/mcp/b")).result
         assert bare["instructions"] == "Be quick."
 

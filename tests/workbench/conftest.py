@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.programs import need
+from tests.waiting import PATIENCE
 from toolyard.wire.call import Caller, Identity, Principal
 from toolyard.workbench import CellResult
 from toolyard.workbench.box import NOBODY, BoxKit, BoxLimits, BoxName, Interpreter, find_box
@@ -51,6 +52,9 @@ def _works_for_nobody(command: list[str]) -> bool:
         return False
 
 
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="what only a gateway of root's does")
+
+
 def need_box(box: BoxName) -> None:
     if box == "bubblewrap":
         need("bubblewrap")
@@ -60,11 +64,11 @@ def need_box(box: BoxName) -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Unlike pytest's own, reachable for other users, since root's boxes run as nobody."""
-    found = Path(tempfile.mkdtemp(prefix="workbench-test-"))
-    found.chmod(0o755)
-    yield found
-    shutil.rmtree(found, ignore_errors=True)
+    """Made by whoever needs it first, in one that other users can reach, since root's boxes run as nobody."""
+    above = Path(tempfile.mkdtemp(prefix="workbench-test-"))
+    above.chmod(0o755)
+    yield above / "work"
+    shutil.rmtree(above, ignore_errors=True)
 
 
 @asynccontextmanager
@@ -113,7 +117,7 @@ async def ended(pid: int) -> None:
     loop = asyncio.get_running_loop()
     loop.add_reader(handle, over.set)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await over.wait()
     finally:
         loop.remove_reader(handle)

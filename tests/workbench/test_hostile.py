@@ -22,7 +22,6 @@ from tests.workbench.conftest import (
     caller,
     ended,
     fails,
-    need_box,
     python_for,
     says,
     workbenches,
@@ -390,13 +389,9 @@ async def test_files_of_the_system_and_of_others_are_out_of_reach(
     await benches.of(caller("bob")).run("open('secret.txt', 'w').write('his')")
     secret = tmp_path / "secret"
     secret.write_text("the gateway's")
-    assert (folder / ".toolyard").exists()
-    for path in (
-        str(secret),
-        "/etc/shadow",
-        "/proc/1/root/etc/shadow",
-        str(folder / ".toolyard"),
-    ):
+    theirs = folder.parent / ".toolyard-work"
+    assert (theirs / ".toolyard-moved").exists()
+    for path in (str(secret), "/etc/shadow", "/proc/1/root/etc/shadow", str(theirs), "../.toolyard-work"):
         read = f"print(os.listdir({path!r})[0]) if os.path.isdir({path!r}) else open({path!r}).read()"
         await fails(bench, f"import os\n{read}")
     found = await says(bench, "import os\nfor top, _, files in os.walk('/home'): print(top, files)")
@@ -565,24 +560,68 @@ async def test_a_box_that_protects_no_files_is_for_the_local_user_alone(folder: 
         assert refused.value.code == "denied"
 
 
-async def test_workspaces_of_others_are_hidden_from_the_local_user(folder: Path):
-    need_box("bubblewrap")
-    async with workbenches("bubblewrap", folder, LocalLimits(seconds=20, warm=0)) as benches:
-        await benches.of(caller("ana")).run("open('a.txt', 'w').write('hers')")
-        local = benches.of(caller())
-        assert (
-            await local.run("import os; [os.listdir('.'), os.listdir('.toolyard')]")
-        ).value == "[['.toolyard'], []]"
-        assert "Read-only" in str((await fails(local, "open('.toolyard/x', 'w')")).error)
+EVERYBODY = (caller(), caller(thread="t"), caller("ana"), caller("ana", "t"), caller("Ana"), caller("ana2"))
 
 
-async def test_the_local_user_cannot_take_the_place_of_the_workspaces_of_others(folder: Path):
-    need_box("bubblewrap")
-    async with workbenches("bubblewrap", folder, LocalLimits(seconds=20, warm=0)) as benches:
-        # Nobody else has been here, so there is nothing to hide yet.
-        failed = await fails(benches.of(caller()), "import os; os.symlink('/etc', '.toolyard')")
-        assert "FileExistsError" in str(failed.error)
-        assert (await benches.of(caller("ana")).run("1")).value == "1"
+async def test_whoever_asks_first_everybody_has_a_box_and_nobody_elses_files(benches: LocalWorkbenches):
+    mine = "import os\nopen(f'{NAME}.txt', 'w').write('mine')\nprint(os.listdir('.'))"
+    for name, one in enumerate(EVERYBODY):
+        code = mine.replace("{NAME}", str(name))
+        assert await says(benches.of(one), code) == f"['{name}.txt']\n"
+    # What there is, whatever its name is, under which names it could be, and what the next hand-over adds.
+    look = """
+import os
+for name in ('.toolyard', '.toolyard-work', '../work', '../.toolyard-work', '/run/workspaces'):
+    try: os.rename(name, 'gone')
+    except OSError: pass
+for top in ('.', '..', '/home', '/run', '/tmp'):
+    for folder, _, files in os.walk(top):
+        print(*(f'{folder}/{file}' for file in files if len(file) == 5 and file.endswith('.txt')))
+"""
+    for _ in range(2):
+        for name, one in enumerate(EVERYBODY):
+            found = {Path(path).name for path in (await says(benches.of(one), look)).split()}
+            assert found <= {f"{name}.txt"}
+
+
+async def test_code_gets_no_folder_in_which_others_have_theirs(
+    benches: LocalWorkbenches, box: BoxName, folder: Path
+):
+    """As an older version made them, where one cannot be moved."""
+    await benches.of(caller("ana")).run("open('a.txt', 'w').write('hers')")
+    beside = folder.parent / ".toolyard-work"
+    [owner] = [path for path in beside.iterdir() if path.is_dir()]
+    (folder / ".toolyard" / "agents").mkdir(parents=True)
+    (folder / ".toolyard" / "agents" / "a.md").write_text("a project's own")
+    assert (await benches.of(caller()).run("open('.toolyard/agents/a.md').read()")).fault is None
+    (beside / ".toolyard-moved").unlink()
+    older = folder / ".toolyard" / owner.name
+    older.mkdir()
+    (older / "a.txt").write_text("of an older version")
+    async with workbenches(box, folder) as later:
+        with pytest.raises(WorkbenchError, match=r"has folders of other callers.*\.toolyard-work"):
+            await later.of(caller()).run("1", session="another")
+        assert (await later.of(caller("ana")).run("open('a.txt').read()")).value == "'hers'"
+
+
+async def test_a_folder_that_code_makes_stops_nobody(benches: LocalWorkbenches):
+    await says(benches.of(caller()), "import os\nos.makedirs('.toolyard/' + 'b' * 32)")
+    for name, one in enumerate((caller(), *EVERYBODY)):
+        assert await says(benches.of(one), "print(1)", session=f"later{name}") == "1\n"
+
+
+async def test_names_of_files_in_folders_of_others_are_not_told_as_they_come(
+    benches: LocalWorkbenches, folder: Path
+):
+    await benches.of(caller("ana")).run("open('a.txt', 'w').write('hers')")
+    hers = str(_found(folder, "a.txt").parent)
+    watch = f"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+heard = libc.inotify_init1(os.O_NONBLOCK)
+print(heard >= 0 and libc.inotify_add_watch(heard, {hers!r}.encode(), 0xfff) >= 0)
+"""
+    assert await says(benches.of(caller()), watch) == "False\n"
 
 
 async def test_files_of_others_keep_their_modes_and_times(benches: LocalWorkbenches, folder: Path):
@@ -611,8 +650,38 @@ open('a', 'w'); shutil.copy2('a', 'b')
     assert path.parent.stat().st_mode & 0o700 == 0o700
 
 
+def reach(pid: int) -> tuple[object, ...]:
+    """What others of the same user can change of a process: its limits, and when and where it runs."""
+    limits = Path(f"/proc/{pid}/limits").read_text()
+    return limits, os.sched_getaffinity(pid), os.sched_getscheduler(pid)
+
+
+async def test_limits_and_processors_of_others_stay_as_they_are(benches: LocalWorkbenches):
+    await benches.of(caller("ana")).run("1")
+    others = [os.getpid(), *benches.processes()]
+    before = [reach(pid) for pid in others]
+    code = f"""
+import os, resource
+def act(what, *about):
+    try: what(*about)
+    except OSError: return
+    print(what.__name__, *about)
+for pid in {others}:
+    act(resource.prlimit, pid, resource.RLIMIT_CORE, (0, 0))
+    act(resource.prlimit, pid, resource.RLIMIT_CPU, (3600, 3600))
+    act(resource.prlimit, pid, resource.RLIMIT_NOFILE, (64, 64))
+    act(os.sched_setaffinity, pid, {{0}})
+    act(os.sched_setscheduler, pid, os.SCHED_IDLE, os.sched_param(0))
+    act(os.sched_setparam, pid, os.sched_param(0))
+resource.setrlimit(resource.RLIMIT_CPU, (3600, 3600))
+os.sched_setaffinity(0, os.sched_getaffinity(0))
+"""
+    assert await says(benches.of(caller("bob")), code) == ""
+    assert [reach(pid) for pid in others] == before
+
+
 def _found(folder: Path, name: str) -> Path:
-    [path] = folder.rglob(name)
+    [path] = folder.parent.rglob(name)
     return path
 
 

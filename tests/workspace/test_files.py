@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import pytest
 
+from tests.small_disks import on_tmpfs
 from toolyard.workspace import Workspace, WorkspaceChange, WorkspaceError, WorkspaceLimits
 
 from .conftest import OpenWorkspace
@@ -238,16 +239,8 @@ except WorkspaceError as error:
 """
 
 
-def test_a_full_disk_is_said_and_the_old_file_stays(root: Path, request: pytest.FixtureRequest) -> None:
-    root.mkdir()
-    mount = f'mount -t tmpfs -o size=1m none "{root}" && exec "$@"'
-    alone = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh"]
-    try:
-        tried = subprocess.run([*alone, "true"], capture_output=True, text=True)
-    except FileNotFoundError:
-        pytest.skip("no unshare to mount a small disk with")
-    if tried.returncode:
-        pytest.skip(f"no small disk can be mounted here: {tried.stderr.strip()}")
+def test_a_full_disk_is_said_and_the_old_file_stays(root: Path) -> None:
+    alone = on_tmpfs(root)
     for way in ("steps", "openat2"):
         done = subprocess.run(
             [*alone, sys.executable, "-c", FULL, str(root), way], capture_output=True, text=True, check=True

@@ -9,13 +9,14 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from .. import Client
+from ..kit.calls.content import COUNTS
 from ..wire.call import Identity, Principal, Service
 from ..wire.errors import McpError
 from ..workspace import adopt_folder
@@ -31,6 +32,8 @@ REMOTE_SECONDS = 600.0
 """How long a gateway elsewhere may give no sign during a call."""
 MAX_RESULT_CHARS = 150_000
 """A gateway shapes results well below this; another server may not."""
+_COUNTED = re.compile(r"[a-z_]{1,40}")
+_MAX_COUNTS = 8
 _SHAPED = re.compile(r'"truncated":true.{0,40}"approx_size_bytes":(\d{1,15})(?!\d)', re.DOTALL)
 
 
@@ -66,6 +69,8 @@ class ToolAnswer(Struct, frozen=True):
     is_error: bool = False
     saved: int = 0
     """Bytes that the gateway kept out of it."""
+    counts: str = ""
+    """What the server says that it counted: numbers only, which a trace may show."""
 
     @property
     def chars(self) -> int:
@@ -110,7 +115,8 @@ class AgentConnection:
         text = next((part.text for part in parts if isinstance(part, TextPart)), "")
         shaped = _SHAPED.search(text[:2000])
         saved = 0 if shaped is None else max(0, int(shaped[1]) - len(text))
-        return ToolAnswer(parts or (TextPart("(no content)"),), result.is_error, saved)
+        counts = _counts(result.raw)
+        return ToolAnswer(parts or (TextPart("(no content)"),), result.is_error, saved, counts)
 
     async def close(self) -> None:
         await self._client.close()
@@ -160,12 +166,13 @@ class LocalGateway:
         if self._by_name:
             above = replace(self._principal, agent=agent.name)
         with _explained(f"no grant for the agent {agent.name!r}"):
-            principal = await self._lender.lend(above, agent.name, agent.tools, agent.denied_tools)
+            lent = await self._lender.lend(above, agent.name, agent.tools, agent.denied_tools)
+            own = lent
+            if agent.delegated_tools:
+                own = await self._lender.lend(lent, agent.name, None, agent.delegated_tools)
         # The servers behind the gateway have time limits of their own.
-        client = Client(
-            self._service, identity=Identity(principal, thread), timeout=None, **self._client_options
-        )
-        return await _opened(client, principal)
+        client = Client(self._service, identity=Identity(own, thread), timeout=None, **self._client_options)
+        return await _opened(client, lent)
 
     def adopt(self, thread: str, folder: Path) -> AbstractContextManager[None]:
         return adopt_folder(self._principal.owner, thread, folder, KEPT)
@@ -197,8 +204,10 @@ class RemoteGateway:
     async def connect(
         self, agent: AgentDefinition, parent: AgentConnection | None, thread: str
     ) -> AgentConnection:
-        token = await self._token(agent, parent)
-        return await _opened(self._client(token, {THREAD_HEADER: thread}), token)
+        lent = own = await self._token(agent, parent)
+        if agent.delegated_tools and not self._without_grants:
+            own = self._narrowed(lent, agent, None, agent.delegated_tools)
+        return await _opened(self._client(own, {THREAD_HEADER: thread}), lent)
 
     def adopt(self, thread: str, folder: Path) -> AbstractContextManager[None]:
         return nullcontext()  # its files are on its own machine
@@ -208,9 +217,14 @@ class RemoteGateway:
             return self._key
         above = self._key if parent is None else parent.credential
         if isinstance(above, str) and above.startswith(GRANT_PREFIX):
-            with _explained(f"no grant for the agent {agent.name!r}"):
-                return self._narrow(above, name=agent.name, allow=agent.tools, deny=agent.denied_tools)
+            return self._narrowed(above, agent, agent.tools, agent.denied_tools)
         return await self._ask_for_grant(agent)
+
+    def _narrowed(
+        self, grant: str, agent: AgentDefinition, allow: Sequence[str] | None, deny: Sequence[str]
+    ) -> str:
+        with _explained(f"no grant for the agent {agent.name!r}"):
+            return self._narrow(grant, name=agent.name, allow=allow, deny=deny)
 
     async def _ask_for_grant(self, agent: AgentDefinition) -> str:
         arguments: dict[str, Any] = {"name": agent.name, "deny": list(agent.denied_tools)}
@@ -272,6 +286,18 @@ def _parts(result: Mapping[str, Any]) -> Iterator[TextPart | ImagePart]:
         yield part
     if not has_text and result.get("structuredContent") is not None:
         yield TextPart(_cut(msgspec.json.encode(result["structuredContent"]).decode()))
+
+
+def _counts(result: Mapping[str, Any]) -> str:
+    """`total 30, successful 10`; names and numbers of any other form are left out."""
+    pairs = list(_members(_members(result.get("_meta")).get(COUNTS)).items())[:_MAX_COUNTS]
+    return ", ".join(
+        f"{name} {count:,}" for name, count in pairs if type(count) is int and _COUNTED.fullmatch(name)
+    )
+
+
+def _members(value: object) -> dict[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
 def _said(result: Mapping[str, Any]) -> str:

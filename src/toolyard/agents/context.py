@@ -20,6 +20,10 @@ FULL = 0.8
 """If so much is left without the results, turns go too: otherwise the next batch would come at once."""
 CHARS_PER_TOKEN = 3.0
 """Before the first reply tells better; a little pessimistic for English."""
+FIXED_CHARS_PER_TOKEN = 4.0
+"""The same for system prompt and tools, where a run is refused by it: optimistic."""
+MOST_FIXED = 0.8
+"""The share of the budget that they may take: with less room, every turn would forget the one before."""
 IMAGE_CHARS = 4_500
 """A picture costs about 1,500 tokens, however long its data are."""
 SHORT = 400
@@ -34,6 +38,7 @@ class ContextWindow:
     def __init__(self, budget_tokens: int) -> None:
         self._budget = budget_tokens
         self._chars_per_token = CHARS_PER_TOKEN
+        self._has_learnt = False
         # By message and id, because some servers begin to count anew with every reply.
         self._replaced: set[tuple[int, str]] = set()
         self._first_kept = 1
@@ -45,6 +50,13 @@ class ContextWindow:
         if input_tokens > 200 and self._sent_chars:
             # An API that says nonsense must not let everything through, or nothing.
             self._chars_per_token = min(6.0, max(1.0, self._sent_chars / input_tokens))
+            self._has_learnt = True
+
+    def leaves_no_room(self, fixed_chars: int) -> int:
+        """How many tokens system prompt and tools are, about, if they leave none for a talk; else 0."""
+        each = self._chars_per_token if self._has_learnt else FIXED_CHARS_PER_TOKEN
+        tokens = int(fixed_chars / each)
+        return tokens if tokens > self._budget * MOST_FIXED else 0
 
     def shrink(self, budget_tokens: int) -> None:
         """For a request that was too long: the next one is clearly shorter."""

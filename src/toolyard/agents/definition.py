@@ -51,6 +51,8 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     prompt: str
     tools: tuple[str, ...] | None = None
     denied_tools: tuple[str, ...] = ()
+    delegated_tools: tuple[str, ...] = ()
+    """Those that it may not call, and its sub-agents may: their rights are made from its own."""
     agents: tuple[str, ...] | None = None
     """The sub-agents that it may use; None: all."""
     model: str = ""
@@ -236,9 +238,10 @@ class _FrontMatter:
 
     def _scalar(self, text: str, line: int) -> str:
         if text[:1] not in ("'", '"'):
-            return re.sub(r"\s+#.*$", "", text).strip()
+            return _before_comment(text)
         quote = text[0]
-        body = re.sub(r"\s+#[^'\"]*$", "", text).strip()
+        end = max(text.rfind("'"), text.rfind('"')) + 1  # a comment here has no quotes
+        body = text[:end] + _before_comment(text[end:])
         if len(body) < 2 or not body.endswith(quote):
             raise AgentFileError(self._path, line, f"a {quote} is not closed")
         inside = body[1:-1]
@@ -248,6 +251,12 @@ class _FrontMatter:
 
     def _error(self, reason: str, back: int = 0) -> AgentFileError:
         return AgentFileError(self._path, self._at + 2 - back, reason)
+
+
+def _before_comment(text: str) -> str:
+    """The text before a `#` that follows a blank."""
+    found = re.search(r"\s#", text)
+    return text[: found.start() if found else None].rstrip()
 
 
 def _split(text: str) -> list[str]:
@@ -275,6 +284,7 @@ def _definition(path: Path, fields: dict[str, _Field], prompt: str) -> AgentDefi
     ignored = [key for key in fields if key not in _KNOWN]
     allowed, agents, unknown = _tools(path, fields.get("tools"))
     denied, _, unknown_denied = _tools(path, fields.get("disallowedTools"))
+    delegated, _, unknown_delegated = _tools(path, fields.get("delegatedTools"))
     model = text("model")
     return AgentDefinition(
         name=name,
@@ -282,15 +292,16 @@ def _definition(path: Path, fields: dict[str, _Field], prompt: str) -> AgentDefi
         prompt=prompt,
         tools=allowed,
         denied_tools=denied or (),
+        delegated_tools=delegated or (),
         agents=agents,
         model="" if model == "inherit" else model,
         max_turns=_count(path, "maxTurns", fields.get("maxTurns")),
-        ignored=(*ignored, *unknown, *unknown_denied),
+        ignored=(*ignored, *unknown, *unknown_denied, *unknown_delegated),
         path=path,
     )
 
 
-_KNOWN = frozenset({"name", "description", "tools", "disallowedTools", "model", "maxTurns"})
+_KNOWN = frozenset({"name", "description", "tools", "disallowedTools", "delegatedTools", "model", "maxTurns"})
 
 
 def _count(path: Path, key: str, field: _Field | None) -> int | None:

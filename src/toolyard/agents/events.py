@@ -56,7 +56,7 @@ class ToolEnded(Struct, frozen=True):
     saved: int
     """Bytes that the gateway kept out of it, if the result says so."""
     detail: str = ""
-    """The first line of an error."""
+    """The first line of an error, or what the server counted."""
 
 
 class AgentEnded(Struct, frozen=True):

@@ -12,6 +12,7 @@ import msgspec
 
 from .backends import Retries, open_model
 from .backends.base import Model, ModelError, ModelReply, ModelRequest, ModelTransport
+from .backends.text_calls import TextCallsModel, writes_calls
 from .context import ContextWindow
 from .limits import RunStoppedError
 from .messages import ChatMessage, TextPart, ToolUsePart
@@ -37,14 +38,16 @@ class ModelOptions(TypedDict, total=False):
     retries: Retries
 
 
-def open_backend(spec: str, **options: Unpack[ModelOptions]) -> Backend:
+def open_backend(spec: str, text_calls: bool = False, **options: Unpack[ModelOptions]) -> Backend:
     """The backend of `openai:MODEL`, `anthropic:MODEL` or `claude:MODEL`. Raises ModelError.
 
-    The options are those of `open_model`; Claude Code has a way of its own to its model.
+    `text_calls`: the model writes calls into its text, as some are known to. The other options are those of
+    `open_model`; Claude Code has a way of its own to its model.
     """
     backend, _, model = spec.partition(":")
     if backend != CLAUDE:
-        return ModelLoop(open_model(spec, **options))
+        opened = open_model(spec, **options)
+        return ModelLoop(TextCallsModel(opened) if text_calls or writes_calls(model) else opened)
     from .backends.claude import ClaudeBackend  # 0.6 s of CPU, most of it pydantic models of the SDK
 
     return ClaudeBackend(model)
@@ -96,8 +99,9 @@ class ModelLoop:
         limits = session.spending.limits
         takes = int(self._model.context_tokens * CONTEXT_SHARE) - limits.reply_tokens
         wanted = limits.context_tokens
-        # A small model may take less than the longest reply that we would like.
-        return max(takes, self._model.context_tokens // 2) if wanted is None else min(wanted, max(takes, 1))
+        # A small model may take less than the longest reply that we would like. Who knows the model, which we
+        # may not, says so by --context-tokens.
+        return max(takes, self._model.context_tokens // 2) if wanted is None else wanted
 
     async def _respond(self, session: AgentSession, window: ContextWindow, fixed: int) -> ModelReply:
         """One reply, into the conversation. A request that is too long is made shorter once."""
@@ -114,6 +118,14 @@ class ModelLoop:
 
     async def _ask(self, session: AgentSession, window: ContextWindow, fixed: int) -> ModelReply:
         model = self._model
+        if tokens := window.leaves_no_room(fixed):
+            raise RunStoppedError(
+                "limit",
+                f"{len(session.tools)} tools and the prompt are about {tokens:,} tokens, of "
+                f"{self._budget(session):,} that are sent to {model.name}: no room is left for a talk",
+                "--view search shows a few tools that find the others; `tools` of an agent's file chooses; "
+                "--context-tokens N if the model takes more",
+            )
         request = ModelRequest(
             system=session.system,
             messages=window.fit(session.messages, fixed),

@@ -367,26 +367,28 @@ class AgentRunner:
                 span.fail("tool_error", _first_line(answer))
             else:
                 span.set("gen_ai.tool.call.result", _text(answer))
+                if answer.counts:
+                    span.set("toolyard.result.counts", answer.counts)
         spent = self._spending
         spent.result_chars += answer.chars
         spent.saved_bytes += answer.saved
         seconds = time.monotonic() - started
-        reason = _first_line(answer) if answer.is_error else ""
+        detail = _first_line(answer) if answer.is_error else answer.counts
         self._emit(
             ToolEnded(
-                agent.node.id, use.id, shown, seconds, answer.is_error, answer.chars, answer.saved, reason
+                agent.node.id, use.id, shown, seconds, answer.is_error, answer.chars, answer.saved, detail
             )
         )
         return ToolResultPart(use.id, answer.parts, answer.is_error)
 
     async def _answer(self, agent: _LiveAgent, use: ToolUsePart) -> ToolAnswer:
         assert agent.connection is not None
-        if use.malformed:
-            sent = use.malformed[:200]
-            return _error(f"The arguments of {use.name!r} are not a JSON object: {sent!r}. Send one.")
         if not self._spending.take_tool_call():
             return _error(f"Not called: the run may call {self._limits.tool_calls} tools, and has.")
         agent.node.tool_calls += 1
+        if use.malformed:
+            sent = use.malformed[:200]
+            return _error(f"The arguments of {use.name!r} are not a JSON object: {sent!r}. Send one.")
         if use.name == DELEGATE and self._delegation(agent):
             return await self._delegate(agent, use)
         return await agent.connection.call(use.name, use.arguments, self._spans.meta())
@@ -403,7 +405,7 @@ class AgentRunner:
                 f"the agent called {_shown(use)[0]!r} {count} times, with the same answer each time",
             )
         warning = f"[You have made this call {count} times, with the same answer. Do something else.]"
-        return ToolAnswer((*answer.parts, TextPart(warning)), answer.is_error, answer.saved)
+        return ToolAnswer((*answer.parts, TextPart(warning)), answer.is_error, answer.saved, answer.counts)
 
     async def _delegate(self, agent: _LiveAgent, use: ToolUsePart) -> ToolAnswer:
         name, task = use.arguments.get("agent"), use.arguments.get("task")

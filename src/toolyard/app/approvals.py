@@ -1,8 +1,9 @@
 """Approvals over HTTP, for a console and for `toolyard approvals`.
 
-`GET /approvals` lists the calls that wait, `POST /approvals/ID` decides one. Who may do that is up to a
-function that is passed in; `approver_of` is the usual rule. Owns the form of requests and replies only:
-what waits and what a decision does is in `policy.pending`.
+`GET /approvals` lists the calls that wait, `POST /approvals/ID` decides one. `GET /approvals/standing` lists
+what is approved for conversations, `DELETE /approvals/standing/ID` withdraws that. Who may do so is up to a
+function that is passed in; `approver_of` is the usual rule. Owns the form of requests and replies only: what
+waits and what a decision does is in `policy.pending`.
 """
 
 import time
@@ -17,6 +18,7 @@ from ..policy.pending import (
     AlreadyDecidedError,
     ApprovalError,
     DecisionWord,
+    NotStandingError,
     PendingApprovals,
     UnknownApprovalError,
 )
@@ -24,6 +26,7 @@ from ..wire.call import Principal
 from .operators import answer, require_method, require_scope
 
 APPROVALS_PATH = "/approvals"
+STANDING = "/standing"
 APPROVE_SCOPE = "approve"
 MAX_BODY = 16 * 1024
 MAX_BY = 200
@@ -75,6 +78,8 @@ class ApprovalsApi:
             require_method(scope, "GET")
             now = self._now()
             return {"approvals": [one.as_row(now) for one in await self._pending.list(approver.tenant)]}
+        if rest == STANDING or rest.startswith(f"{STANDING}/"):
+            return await self._answer_standing(scope, approver, rest.removeprefix(STANDING))
         if not rest.startswith("/") or "/" in rest[1:]:
             raise Refused(404, f"use GET {APPROVALS_PATH} or POST {APPROVALS_PATH}/ID")
         require_method(scope, "POST")
@@ -90,10 +95,22 @@ class ApprovalsApi:
         assert decided.verdict is not None
         return {"id": decided.id, **msgspec.structs.asdict(decided.verdict)}
 
+    async def _answer_standing(self, scope: Scope, approver: Approver, rest: str) -> dict[str, Any]:
+        now = self._now()
+        if not rest:
+            require_method(scope, "GET")
+            found = await self._pending.list_standing(approver.tenant)
+            return {"standing": [one.as_row(now) for one in found]}
+        require_method(scope, "DELETE")
+        try:
+            return (await self._pending.withdraw(rest[1:], approver.tenant)).as_row(now)
+        except ApprovalError as error:
+            raise Refused(_status_of(error), str(error)) from None
+
 
 def _status_of(error: ApprovalError) -> int:
     match error:
-        case UnknownApprovalError():
+        case UnknownApprovalError() | NotStandingError():
             return 404
         case AlreadyDecidedError():
             return 409

@@ -14,9 +14,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ..edge.aws.events import (
     BadEventError,
@@ -27,11 +28,12 @@ from ..edge.aws.events import (
     read_event,
 )
 from ..edge.aws.function import LambdaEdge, LambdaRoute, log_invocation, uptime_ms
-from ..edge.request import AuthenticatorSetting, RequestAuthenticator
+from ..edge.request import App, AuthenticatorSetting, RequestAuthenticator
 from ..kit.loader import load
 from ..kit.server import Server
+from ..languages import said
 from ..telemetry.logs import setup
-from ..wire.call import Call
+from ..wire.call import AUTHORIZATION, Call
 from ..wire.errors import InvalidRequest
 from ..wire.messages import decode_params, encode_error
 from ..wire.seal import KEY_VARIABLE
@@ -93,7 +95,6 @@ def _without_streams(capability: dict[str, Any]) -> dict[str, Any]:
 SHAPED_BYTES = 64_000
 PREVIEW_ITEMS = 50
 PREVIEW_CHARS = 16_000
-TOO_BIG = "it is larger than a response of a function may be; ask for fewer items, or for a part"
 
 
 async def fit_result(call: Call, result: Raw) -> Raw:
@@ -113,7 +114,11 @@ async def fit_result(call: Call, result: Raw) -> Raw:
     if not parts:  # images and the like cannot be cut
         return result
     tool = decode_params(call.params, CallToolParams).name
-    answer = preview_answer(tool, summarize(parts[0].whole), StoredResult("none", error=TOO_BIG), limits, "")
+    reason = said(
+        "it is larger than a response of a function may be; ask for fewer items, or for a part",
+        "é maior do que a resposta de uma função pode ser; peça menos itens, ou uma parte",
+    )
+    answer = preview_answer(tool, summarize(parts[0].whole), StoredResult("none", error=reason), limits, "")
     remaining = RemainingContent(parts[0].other_blocks, payload.meta, payload.is_error)
     return as_tool_result(ContentForms.of(answer), remaining, None, call.caller.era)
 
@@ -204,10 +209,17 @@ def seconds_left(context: Any) -> float | None:
     return left - margin
 
 
+class Callers(RequestAuthenticator, Protocol):
+    """Who may call a function, and the pages that say so. `function_callers` has them."""
+
+    @property
+    def routes(self) -> Mapping[str, App]: ...
+
+
 def function(
     servers: Sequence[str],
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    callers: RequestAuthenticator | None = None,
+    callers: Callers | None = None,
 ) -> LambdaFunction:
     """Make the handler of a function's module: `build`, and set up the log and the garbage collector."""
     setup("json")
@@ -220,21 +232,30 @@ def function(
 def build(
     servers: Sequence[str],
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    callers: RequestAuthenticator | None = None,
+    callers: Callers | None = None,
 ) -> LambdaEdge:
     """Load servers behind one edge: names of bundled servers, targets, or tables.
 
     One server is at `/mcp`, several are at `/mcp/NAME`. `options` are settings by the same names. `callers`
-    finds out who calls; a function has no `[auth]` of its own.
+    finds out who calls; without it nobody is asked.
     """
     loaded = [_loaded(target, (options or {}).get(target)) for target in servers]
     if not loaded:
         raise ValueError("a function needs at least one server")
-    entries = {PATH if len(loaded) == 1 else f"{PATH}/{server.name}": _entry(server) for server in loaded}
+    asks = callers is not None
+    entries = {
+        PATH if len(loaded) == 1 else f"{PATH}/{server.name}": _entry(server, asks) for server in loaded
+    }
     if len(entries) != len(loaded):
         raise ValueError(f"two servers have the same name: {', '.join(server.name for server in loaded)}")
     origins = [origin.strip() for origin in os.environ.get(ORIGIN_VARIABLE, "").split(",") if origin.strip()]
-    return LambdaEdge(entries, origins=origins, callers=AuthenticatorSetting(callers), fit=fit_result)
+    return LambdaEdge(
+        entries,
+        origins=origins,
+        callers=AuthenticatorSetting(callers),
+        fit=fit_result,
+        routes=None if callers is None else callers.routes,
+    )
 
 
 def _loaded(target: str, options: Mapping[str, Any] | None) -> Server:
@@ -252,5 +273,9 @@ def _module(target: str) -> str:
     return bundled if target.isidentifier() and find_spec(bundled) is not None else target
 
 
-def _entry(server: Server) -> LambdaRoute:
-    return LambdaRoute(server.name, FunctionService(server), server.sealer, server.caller_keys)
+def _entry(server: Server, asks: bool) -> LambdaRoute:
+    """`asks` who calls: then Authorization has the token, and no key for a server."""
+    keys = server.caller_keys
+    if asks and keys is not None:
+        keys = replace(keys, headers=tuple(name for name in keys.headers if name != AUTHORIZATION))
+    return LambdaRoute(server.name, FunctionService(server), server.sealer, keys, server.locale)

@@ -66,13 +66,11 @@ class BackgroundGateway:
         gateway = Gateway(self._config, None, tap=self._tap)
         app = asgi(gateway)
         self.service = OtherThreadService(gateway.view(), self._loop)
-        server = uvicorn_server(app, *self._listener.getsockname()[:2])
+        server = uvicorn_server(app, *self._listener.getsockname()[:2], start=app.start)
         server.config.load()
         server.lifespan = server.config.lifespan_class(server.config)
         # What `Server.serve` does, less its signal handlers and its loop that looks whether to stop.
         await server.startup(sockets=[self._listener])
-        if server.should_exit:
-            raise RuntimeError("the gateway did not start; its log says why")
         await asyncio.gather(*(one.settled.wait() for one in gateway.catalogue.servers.values()))
         self._ready.set()
         await self._stop.wait()

@@ -58,8 +58,12 @@ async def watch(
                 gateway.set_config_fault(str(error))
                 logger.error("the changed configuration is not used: %s", error)
             continue
+        recovered = gateway.config_fault is not None
         gateway.set_config_fault(None)
-        if config != gateway.config:
+        if config == gateway.config:
+            if recovered:
+                logger.info("the configuration can be used again, and is what is served")
+        else:
             try:
                 await gateway.reload(config)
             except ConfigError as error:
@@ -79,7 +83,8 @@ def _files(config: Config, path: Path) -> tuple[Path, ...]:
     """Those of the configuration, and those with secrets."""
     folder = path.parent
     secrets = (path_of(one, folder).expanduser() for one in config.references if one.kind in ("file", "sops"))
-    return (*(config.files or (path,)), *secrets)
+    variables = () if config.env_file is None else (config.env_file.path,)
+    return (*(config.files or (path,)), *variables, *secrets)
 
 
 def _has_remote_secrets(config: Config) -> bool:

@@ -6,27 +6,27 @@ calls finish.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
 from ..artifacts.store import new_id
 from ..bridge import ParkedCalls
 from ..catalogue.catalogue import Catalogue
-from ..catalogue.items import UpstreamItem
 from ..catalogue.store import CatalogueStore
 from ..config import Config, ServerConfig, Stdio
 from ..config.files import state_folder
+from ..config.names import check_server_names
+from ..config.secrets import possible_secrets
 from ..config.tables import MACHINE_KEYS
 from ..dispatch import Mount
-from ..dispatch.remote import Remote
+from ..dispatch.remote import Remote, RemoteTool, discover
 from ..edge.request import CallerKeys, CallerKeySetting, Receive, Scope, Send
 from ..pipeline import pipeline
 from ..results.shaper import ResultShaper
 from ..search.feedback import ResultSizes
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
-from ..telemetry.redaction import configured_secrets
 from ..telemetry.serving import RequestTracing
 from ..upstream.accounts import Accounts
 from ..upstream.handshake import INSTANCE
@@ -62,6 +62,8 @@ READS_AT_ONCE = 16
 class Gateway:
     """With `one_client` a single client is served, as over stdio: all its calls are one conversation.
 
+    A function gives the key when something is signed; an audit needs the key itself.
+
     A `tap` stands between the gateway and its servers. Lists that were saved earlier are not used then, so
     that it sees all of them.
     """
@@ -69,17 +71,19 @@ class Gateway:
     def __init__(
         self,
         config: Config,
-        key: bytes | None = None,
+        key: bytes | Callable[[], bytes | None] | None = None,
         *,
         one_client: bool = False,
         tap: UpstreamTap | None = None,
     ) -> None:
+        check_server_names(server.name for server in config.servers)
         self.config = config
         self._tap = tap
         if tap is not None:
             tap.configured(config)
-        self.catalogue = Catalogue(with_widened_schema if config.results.shape else _unchanged)
+        self.catalogue = Catalogue(with_widened_schema if config.results.shape else None)
         self.sealer = Sealer(key, config.gateway.name)
+        self._has_key = key is not None
         self.parked = ParkedCalls(self.sealer, config.gateway.park_ttl, config.gateway.park_limit)
         self.metrics = (
             Metrics(self._states, lambda: len(self.parked), lambda: self.storage.ledger.totals)
@@ -89,12 +93,13 @@ class Gateway:
         self._http = PooledHttpClient()
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         folder = state_folder(config)
-        secrets = configured_secrets(config)
+        secrets = list(possible_secrets(config))
         self._traces = tracing.start(config.telemetry, folder, secrets)
         content = tracing.content_policy(config.telemetry, secrets)
         self._store = CatalogueStore(folder if tap is None else None)
         make_id = new_id if tap is None else tap.new_id
-        self.storage = GatewayStorage(config, folder, self.sealer, make_id=make_id)
+        counters = [] if self.metrics is None else [self.metrics]
+        self.storage = GatewayStorage(config, folder, self.sealer, make_id=make_id, counters=counters)
         self._connections: GatewayConnections | None = None
         self._base_url = ""
         self.callers = GatewayCallers(
@@ -102,7 +107,7 @@ class Gateway:
             folder,
             self.storage.state,
             self.sealer,
-            has_key=key is not None,
+            has_key=self._has_key,
             on_refused=self._note_refused,
         )
         self.policy = (
@@ -111,7 +116,7 @@ class Gateway:
                 self.catalogue,
                 folder,
                 self.storage.state,
-                key,
+                key if isinstance(key, bytes) else None,
                 self.sealer,
                 grants=self.callers,
                 challenge=self.callers.lacking_scopes,
@@ -120,8 +125,11 @@ class Gateway:
             if is_guarded(config)
             else None
         )
+        if self.policy is not None and self.policy.audit is not None:
+            kind = config.audit.url.partition(":")[0]
+            self.storage.add_probe("audit", "audit", kind, self.policy.audit.check)
         sizes = ResultSizes()
-        shaper = ResultShaper(self.storage.store, self.storage.ledger, sizes)
+        shaper = ResultShaper(self.storage.store, self.storage.ledger, sizes, events=self.storage.events)
         self.shaping = (
             ResultShaping(config, self.catalogue, self.storage.store, shaper)
             if config.results.shape
@@ -158,8 +166,12 @@ class Gateway:
             scope_of=None if self.policy is None else self.policy.scope_of,
             on_unknown=None if self.policy is None else self.policy.on_unknown,
             on_answered=None if self.policy is None else self.policy.guard.note_answered,
+            on_session_end=None if self.policy is None else self.policy.approvals.end_session,
+            count=None if self.policy is None else self.policy.guard.counted,
             tracing=None if self._traces is None else RequestTracing(self._traces, content),
+            discover=self._discover,
         )
+        self._context.asks_servers = self._tap is None
         self.search = GatewaySearch(
             self._context,
             config,
@@ -167,6 +179,7 @@ class Gateway:
             sizes=sizes,
             state=self.storage.state,
             leases=self.storage.leases,
+            events=self.storage.events,
             remotes=self.remotes,
             profiles=self.storage.profiles,
             accounts=self.accounts,
@@ -238,6 +251,7 @@ class Gateway:
             await self.policy.start()
         for server in self.config.servers:
             self._mount(server)
+        self.catalogue.arrange([server.name for server in self.config.servers])
         if self.config.gateway.view == "search":
             await self.search.start()
         self._idle_check = asyncio.create_task(self._close_idle())
@@ -265,6 +279,7 @@ class Gateway:
 
     async def reload(self, config: Config) -> None:
         """Takes over a changed configuration. What is equal in both is not touched."""
+        check_server_names(server.name for server in config.servers)
         if self.policy is not None:
             await self.policy.reload(config)
         wanted = {server.name: server for server in config.servers}
@@ -283,6 +298,7 @@ class Gateway:
                 self._mount(server)
             elif known.config != server:
                 self._change(known, server)
+        self.catalogue.arrange([server.name for server in config.servers])
         self.config = config
         for name, setting in self._caller_keys.items():
             setting.keys = _caller_keys(config, name)
@@ -309,13 +325,16 @@ class Gateway:
             self.storage.leases,
             self._http,
             self.sealer,
+            self._has_key,
             self.parked,
             self.metrics,
             self._reads,
             self._many_tenants,
             NestedCalls(self.view),
+            self.storage.events,
             self._tap,
             self._open_accounts,
+            on_demand=self.config.gateway.view == "bare" and self.policy is None and self._tap is None,
         )
         server = self._servers[config.name] = MountedServer(config, shared)
         self._mounts[config.name] = server.mount
@@ -376,6 +395,10 @@ class Gateway:
         """The upstreams that search by themselves."""
         return {name: one.remote for name, one in self._servers.items() if one.remote is not None}
 
+    async def _discover(self, call: Call, name: str, servers: Sequence[str]) -> Sequence[RemoteTool]:
+        remotes = {server: remote for server, remote in self.remotes().items() if server in servers}
+        return await discover(remotes, call, [name], self.config.search.remote_seconds)
+
     def accounts(self) -> Mapping[str, Accounts]:
         """The accounts of callers, by the servers that want a login."""
         return {name: one.accounts for name, one in self._servers.items() if one.accounts is not None}
@@ -390,19 +413,27 @@ class Gateway:
         for server in self._servers.values():
             server.lists_wanted()
 
+    async def read_lists(self, servers: Sequence[str]) -> None:
+        reading = [
+            asyncio.ensure_future(self._servers[name].read_lists())
+            for name in servers
+            if name in self._servers and self._servers[name].may_have_changed
+        ]
+        if reading:
+            await asyncio.gather(*reading)
+
     def client_seen(self, call: Call) -> None:
         """A client introduced itself; raises InvalidRequest if it is this gateway."""
         caller = call.caller
         if caller.client.version.endswith(f"+{INSTANCE}"):
             raise InvalidRequest("this is the gateway itself; take its own address out of its configuration")
-        session = call.session.id if call.session is not None else ""
         for server in self._servers.values():
-            server.upstream.client_seen(caller, session)
+            server.upstream.client_seen(call)
 
     # What can be seen from outside
 
     async def checked_health(self) -> dict[str, Any]:
-        """Health, after a short check of the state and the store."""
+        """Health, after a short check of the stores."""
         await self.storage.check()
         return self.health()
 
@@ -428,6 +459,11 @@ class Gateway:
             "servers": {**servers, **broken},
             **places,
         }
+        if self._idle_check is None:
+            found |= {
+                "status": "degraded",
+                "start": "it has not started: the lifespan of the app does not run",
+            }
         if self.config_fault is not None:
             found["config"] = self.config_fault
         elif self.needs_restart:
@@ -450,8 +486,8 @@ class Gateway:
                 found["activity"] = start.activity
         if listing.fault is not None:
             found["reason"] = listing.fault
-        if listing.notes:
-            found["notes"] = list(listing.notes)
+        if notes := [*listing.notes, *self.catalogue.clashes(listing.name)]:
+            found["notes"] = notes
         return found
 
     def _states(self) -> list[UpstreamState]:
@@ -465,10 +501,6 @@ class Gateway:
             )
             for name, mounted in self._servers.items()
         ]
-
-
-def _unchanged(item: UpstreamItem) -> UpstreamItem:
-    return item
 
 
 def _needs_reconnect(old: ServerConfig, new: ServerConfig) -> bool:
@@ -501,7 +533,16 @@ def _guard_tables(before: Config, now: Config) -> list[str]:
 def _needs_restart(before: Config, now: Config) -> list[str]:
     gateway = [
         f"gateway.{name}"
-        for name in ("view", "server", "dialects", "name", "instructions", "state_dir", *MACHINE_KEYS)
+        for name in (
+            "view",
+            "server",
+            "dialects",
+            "name",
+            "instructions",
+            "locale",
+            "state_dir",
+            *MACHINE_KEYS,
+        )
         if getattr(before.gateway, name) != getattr(now.gateway, name)
     ]
     tables = [

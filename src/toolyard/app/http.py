@@ -26,7 +26,6 @@ from ..connections.oauth.client_document import DOCUMENT_PATH
 from ..edge.http.app import (
     AGENTS_PATH,
     AgentPaths,
-    App,
     HttpEdge,
     HttpPage,
     PageContent,
@@ -34,7 +33,10 @@ from ..edge.http.app import (
     Readiness,
     json_page,
 )
-from ..edge.request import Headers, Identify, Pace, Receive, Scope, Send, send_json
+from ..edge.http.front_page import CONTENT_TYPE as FRONT_PAGE_TYPE
+from ..edge.http.front_page import front_page
+from ..edge.request import App, Headers, Identify, Pace, Receive, Scope, Send, send_json
+from ..languages import answering
 from ..limits.usage import CounterFilter
 from ..telemetry.metrics import CONTENT_TYPE
 from ..wire.call import Service
@@ -201,10 +203,12 @@ def asgi(
             keys=gateway.caller_keys(name),
             max_body=max_body,
             pace=pace,
+            locale=settings.locale,
         )
 
     async def start() -> None:
         await gateway.start()
+        gateway.storage.check_soon()
         if on_start is not None:
             await on_start()
 
@@ -218,6 +222,7 @@ def asgi(
     metrics = gateway.metrics
     if metrics is not None:
         pages["/metrics"] = HttpPage(lambda: PageContent(CONTENT_TYPE, metrics.render()))
+    pages["/"] = HttpPage(lambda: _front_page(gateway, path), for_everybody=True)
     main = edge(gateway.view(), path)
     routes: dict[str, App] = {
         LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links, strict),
@@ -251,21 +256,41 @@ def asgi(
         routes=routes,
         page_headers=strict,
         readiness=lambda: _readiness(gateway),
+        proxies=settings.proxies,
     )
 
 
 async def _readiness(gateway: Gateway) -> Readiness:
-    """The state has to answer: keys, limits and sessions are there. Servers behind us need not.
+    """Calls need a state to write to: keys, limits and sessions are there. Some need an audit.
 
-    A file that cannot be used is no fault: the gateway goes on with the one before, and a typo in a file
-    that all replicas read would take all of them away.
+    Servers behind us need not answer. A configuration that cannot be used is no fault: the gateway goes on
+    with the one before, and a typo in a file that all replicas read would take all of them away.
     """
-    state = gateway.storage.probes["state"]
-    await state.check()
-    return Readiness(
-        faults=("the state store does not answer",) if state.is_down else (),
-        warnings=("the configuration on disk cannot be used",) if gateway.config_fault is not None else (),
-    )
+    probes, policy = gateway.storage.probes, gateway.policy
+    # Results are not waited for: calls go on without the store.
+    for probe in probes.values():
+        probe.begin()
+    await asyncio.gather(*(probes[name].check() for name in ("state", "audit") if name in probes))
+    down = {name for name, probe in probes.items() if probe.is_down}
+    faults: list[str] = []
+    warnings: list[str] = []
+    if "state" in down:
+        faults.append("the state store cannot be used")
+    if "audit" in down and policy is not None and policy.audit is not None:
+        closed = policy.audit.refuses_calls
+        (faults if closed else warnings).append("the audit cannot be written")
+    if "store" in down:
+        warnings.append("results cannot be stored")
+    if gateway.config_fault is not None:
+        warnings.append("the configuration on disk cannot be used")
+    return Readiness(tuple(faults), tuple(warnings))
+
+
+def _front_page(gateway: Gateway, path: str) -> PageContent:
+    settings = gateway.config.gateway
+    header = ("Authorization", "Bearer ty_…") if gateway.config.auth.keys else None
+    with answering(settings.locale):
+        return PageContent(FRONT_PAGE_TYPE, front_page(settings.name, f"{gateway.base_url}{path}", header))
 
 
 def _transport_security(settings: GatewayConfig) -> Headers:

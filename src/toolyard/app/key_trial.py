@@ -5,7 +5,6 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from ..config import Http, InProcess, ServerConfig
-from ..config.references import plain
 from ..config.server_auth import KeyAuth
 from ..connections.keys import KeyTrial
 from ..upstream.connection import NO_CLIENT
@@ -32,7 +31,7 @@ def key_trial(
 
     async def over_http(key: str) -> bool:
         assert isinstance(server.where, Http)
-        trial = _TrialAuth({auth.sent_header: auth.header_value(key)})
+        trial = _TrialAuth(key, {auth.sent_header: auth.header_value(key)} if key else {})
         seconds = min(server.connect_timeout, TRIAL_SECONDS)
         connector = HttpConnector(server.name, server.where, http, seconds, server.max_result, auth=trial)
         try:
@@ -48,7 +47,9 @@ def key_trial(
 
     async def in_process(key: str) -> bool:
         assert isinstance(server.where, InProcess)
-        upstream = mounted or InProcessUpstream(server.name, server.where.module, plain(server.where.options))
+        upstream = mounted or InProcessUpstream(server.name, server.where.module, server.where.options)
+        if not key:
+            return not await upstream.checks_keys()
         # The server may remember what it thinks of a fingerprint: what was tried before must not count.
         secret = Secret(key, token_hex(16))
         try:
@@ -73,7 +74,8 @@ def key_trial(
 class _TrialAuth:
     """Sends the key that is tried, and notes what the server thinks of it."""
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
+    def __init__(self, key: str, headers: Mapping[str, str]) -> None:
+        self.in_use = key
         self._headers = headers
         self.is_refused = False
 

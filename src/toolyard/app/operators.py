@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 
 from ..callers.authenticator import is_from_this_machine
 from ..edge.http.app import HttpEdge
+from ..edge.proxies import proxy_of
 from ..edge.request import ClientDisconnectedError, Headers, Receive, Refused, Scope, Send, send_json
 from ..state.store import StateError
 from ..wire.call import Principal
@@ -23,8 +24,9 @@ async def sender_of(edge: HttpEdge, scope: Scope, receive: Receive, needed: str)
     """
     principal = await edge.principal_of(scope, receive)
     peer: str = (scope.get("client") or ("",))[0]
+    headers = RequestHeaders.of(scope["headers"])
     # Where nobody is asked who they are, everybody is the local user, but not the operator.
-    if principal.kind == "local" and not is_from_this_machine(RequestHeaders.of(scope["headers"]), peer):
+    if principal.kind == "local" and not is_from_this_machine(headers, peer, proxy_of(scope)):
         raise Refused(403, f"this is for the machine itself, or for a credential with the scope {needed!r}")
     return principal
 

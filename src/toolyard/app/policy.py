@@ -158,6 +158,7 @@ class GatewayPolicy:
                 self._catalogue.hub.publish(ChangeEvent(method, ""))
 
     async def close(self) -> None:
+        await self.approvals.close()
         if self.guard.limiter is not None:
             await self.guard.limiter.close()
         if self.audit is not None:

@@ -6,6 +6,7 @@ The index is kept in step with the catalogue, and on disk for the next start.
 import asyncio
 import hashlib
 import logging
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from ..catalogue.catalogue import Catalogue, CatalogueEntry, ServerCatalogue
 from ..catalogue.items import TOOLS
 from ..config import Config
+from ..file_access import explain
 from ..kit.events import TOOLS_CHANGED, ChangeEvent
 from ..search.documents import ToolQuery, document_of
 from ..search.feedback import ResultSizes, SearchFeedback
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from ..sessions.leases import Leases
     from ..sessions.profiles import ProfileStore
     from ..state.store import State
+    from ..telemetry.events import EventRecorder
     from ..upstream.accounts import Accounts
 
 
@@ -125,7 +128,7 @@ class IndexSync:
         from ..search.index import ToolIndex  # 80 ms of CPU, most of it numpy's
         from ..search.table import UnusableIndexError
 
-        if self._path is not None and self._path.is_file():
+        if self._path is not None and os.path.isfile(self._path):
             try:
                 return ToolIndex.load(self._path, sizes=self._sizes)
             except UnusableIndexError as error:
@@ -141,7 +144,8 @@ class IndexSync:
         try:
             await run_to_completion(self._index.save, self._path)
         except OSError as error:
-            logger.warning("the search index cannot be kept in %s: %s", self._path.parent, error.strerror)
+            fault = explain(error, self._path)
+            logger.warning("the search index cannot be saved: %s", fault)
 
 
 def _prepare(
@@ -163,6 +167,7 @@ class GatewaySearch:
         sizes: ResultSizes,
         state: "State",
         leases: "Leases",
+        events: "EventRecorder",
         remotes: "Callable[[], Mapping[str, Remote]]" = dict,
         profiles: "ProfileStore | None" = None,
         accounts: "Callable[[], Mapping[str, Accounts]]" = dict,
@@ -173,6 +178,7 @@ class GatewaySearch:
             view_context=view_context,
             index=self._indexing.index,
             leases=leases,
+            events=events,
             state=state,
             remotes=remotes,
             settings=config.search,

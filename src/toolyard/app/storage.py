@@ -8,20 +8,23 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..artifacts.factory import open_store
 from ..artifacts.store import ArtifactStoreError, NewId, ResultLinks, new_id
+from ..audit.store import AuditStoreError
 from ..config import Config
 from ..config.files import config_identity
 from ..sessions.leases import Leases
 from ..sessions.old_profiles import OldProfiles
 from ..sessions.profiles import ProfileStore
 from ..state.factory import open_state
-from ..state.store import StateError, kind_of
+from ..state.store import StateError, kind_of, try_state
+from ..telemetry.events import EventCounter, Events
 from ..telemetry.redaction import redact
 from ..telemetry.usage import UsageLedger
 from ..upstream.errors import MAX_REASON
@@ -36,10 +39,9 @@ logger = logging.getLogger("toolyard.app")
 SWEEP_SECONDS = 600.0
 LEDGER_SECONDS = 10.0
 PROBE_TIMEOUT = 2.0
-"""Seconds that a request for /health waits for a store to answer."""
+"""Seconds that a request for /health waits for a store to be tried."""
 PROBE_MAX_AGE = 5.0
 """Seconds for which the answer of a probe is used again."""
-UNUSED_ID = "0" * 32
 
 T = TypeVar("T")
 
@@ -53,10 +55,14 @@ class GatewayStorage:
         probe_timeout: float = PROBE_TIMEOUT,
         probe_max_age: float = PROBE_MAX_AGE,
         make_id: NewId = new_id,
+        counters: Iterable[EventCounter] = (),
     ) -> None:
+        """`counters` count events besides the ledger."""
         self._folder = folder
         self.state = open_state(config.state.url, folder)
-        self.leases = Leases(self.state, config.state.session_ttl)
+        self.ledger = UsageLedger(folder, config_identity(config))
+        self.events = Events(self.ledger, *counters)
+        self.leases = Leases(self.state, config.state.session_ttl, events=self.events)
         self.vault = open_vault(config, folder, self.state)
         # Profiles in memory end with the process; their secrets should too.
         lasts = self.vault.store is self.state
@@ -65,19 +71,19 @@ class GatewayStorage:
         self.profiles = ProfileStore(self.state, secrets, old)
         self.links = ResultLinks(sealer, config.store.public_url or config.gateway.public_url)
         self.store = open_store(config.store, folder, self.links, make_id)
-        self.ledger = UsageLedger(folder, config_identity(config))
         self._needs_vault = needs_vault(config)
         self._stores_results = config.results.shape
-        """Without shaping there is nothing to store and nothing to count."""
-        asked: dict[str, tuple[str, Callable[[], Awaitable[object]]]] = {
-            "state": (kind_of(config.state.url), lambda: self.state.get("there"))
-        }
+        self._new_probe = partial(HealthProbe, timeout=probe_timeout, max_age=probe_max_age)
+        self.probes: dict[str, HealthProbe] = {}
+        self.add_probe("state", "state store", kind_of(config.state.url), lambda: try_state(self.state))
         if self._stores_results:
-            asked["store"] = (self.store.type, lambda: self.store.open("", UNUSED_ID))
-        self.probes = {
-            name: HealthProbe(kind, ask, probe_timeout, probe_max_age) for name, (kind, ask) in asked.items()
-        }
+            self.add_probe("store", "result store", self.store.type, self.store.check)
+        self._ledger_failed = False
         self._tasks: list[asyncio.Task[None]] = []
+
+    def add_probe(self, name: str, title: str, kind: str, ask: Callable[[], Awaitable[object]]) -> None:
+        """`name` is its key in /health, `title` its name in the log."""
+        self.probes[name] = self._new_probe(title, kind, ask)
 
     async def start(self) -> None:
         """Raises VaultError if the configuration needs the vault, and its key is missing or wrong."""
@@ -87,11 +93,13 @@ class GatewayStorage:
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._needs_vault:
             await self._check_vault()
+        self._tasks.append(asyncio.create_task(self._write_ledger_periodically()))
         if self._stores_results:
-            self._tasks = [
-                asyncio.create_task(self._sweep()),
-                asyncio.create_task(self._write_ledger_periodically()),
-            ]
+            self._tasks.append(asyncio.create_task(self._sweep()))
+
+    def check_soon(self) -> None:
+        """Try the state before anybody asks, so that the log says what is wrong with it. Others begin so."""
+        self._tasks.append(asyncio.create_task(self.probes["state"].check()))
 
     async def _check_vault(self) -> None:
         try:
@@ -101,7 +109,7 @@ class GatewayStorage:
             logger.warning("%s; hint: %s", error.message, error.hint)
 
     async def check(self) -> None:
-        """Ask the state and the store whether they answer, for at most the time limit of a probe."""
+        """Try the stores, for at most the time limit of a probe."""
         await asyncio.gather(*(probe.check() for probe in self.probes.values()))
 
     async def _sweep(self) -> None:
@@ -109,7 +117,7 @@ class GatewayStorage:
         try:
             await self.store.start()
         except ArtifactStoreError as error:
-            logger.warning("cannot store results: %s", error.reason)
+            self.probes["store"].note(error)
         while True:
             with suppress(ArtifactStoreError):
                 await self.store.sweep()
@@ -128,7 +136,11 @@ class GatewayStorage:
             await run_to_completion(self.ledger.write, taken)
         except (sqlite3.Error, OSError) as error:
             self.ledger.restore(taken)
-            logger.warning("cannot write the ledger: %s", error)
+            if not self._ledger_failed:  # once, and not every few seconds
+                logger.warning("cannot write the ledger: %s", self.ledger.explain(error))
+            self._ledger_failed = True
+        else:
+            self._ledger_failed = False
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -144,15 +156,16 @@ class GatewayStorage:
 
 
 class HealthProbe:
-    """Asks something outside this process whether it answers.
+    """Tries something outside this process, and tells the log when it fails and when it works again.
 
     However many requests for /health there are, it asks one question at a time, and waits at most `timeout`
     seconds. The answer is used again for `max_age` seconds.
     """
 
     def __init__(
-        self, kind: str, ask: Callable[[], Awaitable[object]], timeout: float, max_age: float
+        self, title: str, kind: str, ask: Callable[[], Awaitable[object]], timeout: float, max_age: float
     ) -> None:
+        self._title = title
         self.kind = kind
         self._ask = ask
         self._timeout = timeout
@@ -172,26 +185,44 @@ class HealthProbe:
         return self._fault is not None
 
     async def check(self) -> None:
-        if self._asked_at is not None and time.monotonic() - self._asked_at < self._max_age:
+        trial = self.begin()
+        if trial is None:
             return
+        await asyncio.wait({trial}, timeout=self._timeout)
+        if not trial.done():
+            self._record(f"no answer within {self._timeout:g} s")
+
+    def begin(self) -> "asyncio.Task[None] | None":
+        """The trial that is under way or begins now; None if the last one was just now."""
+        if self._asked_at is not None and time.monotonic() - self._asked_at < self._max_age:
+            return None
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._probe())
-        await asyncio.wait({self._task}, timeout=self._timeout)
-        if not self._task.done():
-            self._record(f"no answer within {self._timeout:g} s")
+        return self._task
 
     async def _probe(self) -> None:
         try:
             await self._ask()
-        except (StateError, ArtifactStoreError, OSError) as error:
-            self._record(getattr(error, "message", "") or getattr(error, "reason", "") or str(error))
         except Exception as error:  # a probe supervises: an unexpected error is a fault too
-            logger.error("the health probe of %s failed", self.kind, exc_info=error)
-            self._record("unexpected error; see the log")
+            self.note(error)
         else:
             self._record(None)
 
+    def note(self, error: Exception) -> None:
+        """It was used, and failed."""
+        if isinstance(error, ArtifactStoreError):
+            self._record(f"{error.details}; hint: {error.hint}" if error.details else error.reason)
+        elif isinstance(error, StateError | AuditStoreError | OSError):
+            self._record(str(error))
+        else:
+            logger.error("the health probe of %s failed", self.kind, exc_info=error)
+            self._record("unexpected error; see the log")
+
     def _record(self, fault: str | None) -> None:
+        if fault is not None and self._fault is None:
+            logger.warning("%s: %s", self._title, redact(fault))
+        elif fault is None and self._fault is not None:
+            logger.info("%s: can be used again", self._title)
         self._fault, self._asked_at = fault, time.monotonic()
 
     async def close(self) -> None:

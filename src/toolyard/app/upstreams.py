@@ -6,7 +6,8 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import NamedTuple, Protocol, TypedDict
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -18,7 +19,6 @@ from ..catalogue.store import CatalogueStore
 from ..catalogue.sync import CatalogueSync
 from ..composio import KEY_HEADER
 from ..config import Composio, Config, Http, InProcess, ServerConfig, Stdio
-from ..config.references import plain
 from ..config.server_auth import KeyAuth
 from ..connections.keys import KeyAccounts, KeySession
 from ..dispatch import Breaker, Mount
@@ -30,12 +30,13 @@ from ..dispatch.keyed import KeyedConnector, KeyedProgram, KeyedServer, KeyedUps
 from ..dispatch.mount import LeasedUpstream
 from ..dispatch.remote import Remote
 from ..sessions.leases import Leases
+from ..telemetry.events import Events
 from ..telemetry.metrics import Metrics
 from ..telemetry.requests import Transport
 from ..upstream.accounts import Accounts
 from ..upstream.base import Forward, Upstream
 from ..upstream.composio import ComposioClient, JsonApi, LabsClient, ToolRouterClient
-from ..upstream.connection import GATEWAY_CALLER, ConnectionPool, ConnectionPoolByEra, StartProgress
+from ..upstream.connection import GATEWAY_CALLER, SESSIONS, ConnectionPool, StartProgress
 from ..upstream.handshake import MODERN_META
 from ..upstream.http.client import EndpointAuth, PooledHttpClient
 from ..upstream.http.connector import HttpConnector
@@ -47,6 +48,8 @@ from ..wire.versions import Era, era_of
 
 logger = logging.getLogger("toolyard.app")
 
+READ_SECONDS = 1.0
+"""How long a client that lists waits for a server that may have changed its lists."""
 MAX_PROGRAMS = 32
 """How many processes of one program run at a time, each with the key of another caller."""
 SANDBOX_TOOLS = ("COMPOSIO_REMOTE_WORKBENCH", "COMPOSIO_REMOTE_BASH_TOOL")
@@ -76,6 +79,8 @@ class SharedParts(NamedTuple):
     leases: Leases
     http: PooledHttpClient
     sealer: Sealer
+    has_key: bool
+    """Whether the key of the sealer is known to other processes too, and not made up for this one."""
     parked: ParkedCalls
     metrics: Metrics | None
     reads: asyncio.Semaphore
@@ -83,9 +88,12 @@ class SharedParts(NamedTuple):
     many_tenants: bool
     call_tool: CallToolOf
     """How a server in this process calls the other tools of a caller."""
+    events: Events
     tap: UpstreamTap | None = None
     accounts: "Callable[[ServerConfig, Callable[[], None], InProcessUpstream | None], Accounts] | None" = None
     """Makes the accounts of callers at a server that has `auth`."""
+    on_demand: bool = False
+    """Lists are read when something needs them: clients ask the one server itself."""
 
 
 class MountedServer:
@@ -127,6 +135,7 @@ class MountedServer:
             self,
             shared.reads,
             lazy=lazy,
+            on_demand=shared.on_demand and self.listing.lists_all and made.transport != "inprocess",
         )
 
     def start(self) -> None:
@@ -146,6 +155,14 @@ class MountedServer:
     def lists_wanted(self) -> None:
         """Somebody looks at its lists: old ones are read again."""
         self._sync.refresh_if_old()
+
+    @property
+    def may_have_changed(self) -> bool:
+        """Whether its lists have to be read before somebody sees them. One in this process says itself."""
+        return self.mount.transport != "inprocess" and self._sync.may_have_changed
+
+    async def read_lists(self) -> None:
+        await self._sync.read_now(READ_SECONDS)
 
     async def finish(self, wait: float) -> None:
         """Ends it once its calls under way are done; they have so many seconds."""
@@ -199,6 +216,13 @@ class MountedServer:
 
     async def reset(self) -> None:
         await self.upstream.reset()
+
+
+class _Credentials(TypedDict):
+    """What a connection is sent besides its headers."""
+
+    auth: EndpointAuth | None
+    caller_keys: tuple[str, ...]
 
 
 class _Program(NamedTuple):
@@ -256,15 +280,18 @@ class _Builder:
         return Bridge(pool, self._shared.sealer, self._shared.parked)
 
     def _in_process(self, where: InProcess) -> _Built:
+        shared = self._shared
+        key = partial(shared.sealer.derive, "module")
+        sealer = Sealer(key, self._config.name) if shared.has_key else None
         upstream = InProcessUpstream(
-            self._config.name, where.module, plain(where.options), self._shared.call_tool
+            *(self._config.name, where.module, where.options, shared.call_tool, sealer, shared.events)
         )
         accounts = self._accounts(upstream)
         if accounts is None:
             return _Built(upstream, "inprocess")
         keyed = KeyedServer(upstream, _keys(accounts), _lister, self._shared.sealer)
         asking = AccountUpstream(accounts, lambda _: keyed, _lister, self._shared.sealer, is_one=True)
-        return _Built(asking, "inprocess", accounts=accounts)
+        return _Built(asking, "inprocess", accounts=accounts, prepare=asking.agreed)
 
     def _accounts(self, mounted: InProcessUpstream | None = None) -> Accounts | None:
         """Of a server that has `auth`."""
@@ -284,7 +311,7 @@ class _Builder:
                 self._shared.sealer,
                 most=MAX_PROGRAMS,
             )
-            return _Built(upstream, "stdio", accounts=accounts)
+            return _Built(upstream, "stdio", accounts=accounts, prepare=upstream.agreed)
         connector = StdioConnector(
             config.name, where, config.start_timeout, config.max_result, self._known_era
         )
@@ -292,6 +319,8 @@ class _Builder:
             config.name,
             connector,
             self._on_open,
+            modern_first=where.era == "modern",
+            known=self._known_era,
             start_wait=start_wait(config),
             many_tenants=self._shared.many_tenants,
         )
@@ -313,6 +342,8 @@ class _Builder:
             config.name,
             connector,
             self._on_open,
+            modern_first=where.era == "modern",
+            known=self._known_era,
             start_wait=start_wait(config),
             many_tenants=self._shared.many_tenants,
         )
@@ -335,14 +366,18 @@ class _Builder:
     def _reached(self, where: Http, auth: EndpointAuth | None) -> Upstream:
         config, shared = self._config, self._shared
         limits = config.connect_timeout, config.max_result
-        connector = HttpConnector(config.name, where, shared.http, *limits, self._known_era, auth=auth)
-        if where.era == "caller":
-            legacy_first = HttpConnector(config.name, where, shared.http, *limits, first="legacy", auth=auth)
-            pool = ConnectionPoolByEra(
-                config.name, connector, legacy_first, self._on_open, many_tenants=shared.many_tenants
-            )
-        else:
-            pool = ConnectionPool(config.name, connector, self._on_open, many_tenants=shared.many_tenants)
+        whose: _Credentials = {"auth": auth, "caller_keys": config.caller_keys}
+        connector = HttpConnector(config.name, where, shared.http, *limits, self._known_era, **whose)
+        pool = ConnectionPool(
+            config.name,
+            connector,
+            self._on_open,
+            room=SESSIONS,
+            own_sessions=True,
+            modern_first=where.era == "modern",
+            known=self._known_era,
+            many_tenants=shared.many_tenants,
+        )
         upstream: Upstream = self._bridge(pool)
         if where.session_url:
             rest = JsonApi(config.name, shared.http, where.session_url, where.headers, config.connect_timeout)
@@ -363,9 +398,16 @@ class _Builder:
             there = Http(url=url, headers=key if _origin(url) == _origin(where.base_url) else {})
             # What one session's address speaks, another's does too.
             connector = HttpConnector(
-                config.name, there, shared.http, config.connect_timeout, config.max_result, self._known_era
+                config.name,
+                there,
+                shared.http,
+                config.connect_timeout,
+                config.max_result,
+                self._known_era,
+                known=(where.api_key,),
             )
-            return self._bridge(ConnectionPool(config.name, connector, many_tenants=shared.many_tenants))
+            pool = ConnectionPool(config.name, connector, modern_first=True, many_tenants=shared.many_tenants)
+            return self._bridge(pool)
 
         sessions = ComposioSessions(config.name, where, api, shared.leases)
         tools = SessionTools(config.name, shared.catalogue, listing)

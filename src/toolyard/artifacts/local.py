@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..file_access import explain, try_writing
 from .quotas import QuotaReservation, Quotas
 from .store import (
     Artifact,
@@ -57,10 +58,16 @@ class LocalArtifactStore:
         self._quotas = Quotas(quota, self._usage, COUNT_SECONDS)
 
     async def start(self) -> None:
+        await asyncio.to_thread(self._try, make_private)
+
+    async def check(self) -> None:
+        await asyncio.to_thread(self._try, try_writing)
+
+    def _try(self, work: Callable[[Path], object]) -> None:
         try:
-            await asyncio.to_thread(make_private, self._folder)
+            work(self._folder)
         except OSError as error:
-            raise failed(error) from None
+            raise failed(error, *explain(error, self._folder)) from None
 
     async def begin(self, tenant: str, tool: str, content_type: str) -> LocalWriter:
         reservation = await self._quotas.reserve(tenant)
@@ -291,11 +298,11 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def failed(error: OSError) -> ArtifactStoreError:
+def failed(error: OSError, details: str = "", hint: str = "") -> ArtifactStoreError:
     why = error.strerror or type(error).__name__
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return ArtifactStoreFullError(f"the disk is full ({why})")
-    return ArtifactStoreUnreachableError(f"the folder of results cannot be used ({why})")
+        return ArtifactStoreFullError(f"the disk is full ({why})", details, hint)
+    return ArtifactStoreUnreachableError(f"the folder of results cannot be used ({why})", details, hint)
 
 
 _GONE = os.stat_result((0,) * 10)

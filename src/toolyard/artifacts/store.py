@@ -24,9 +24,12 @@ from ..wire.seal import BrokenSeal, Sealer
 
 
 class ArtifactStoreError(Exception):
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, details: str = "", hint: str = "") -> None:
+        """`details` and `hint` are for operators: where it is, and what to do."""
         super().__init__(reason)
         self.reason = reason
+        self.details = details
+        self.hint = hint
 
 
 class ArtifactStoreFullError(ArtifactStoreError):
@@ -63,6 +66,11 @@ class StoredArtifact(Struct, frozen=True):
     bucket: str | None = None
     expires_at: str | None = None
     """When the link expires, as ISO 8601."""
+
+    @property
+    def place(self) -> str:
+        """For the log: the kind of store, its bucket and the key in it, and no link."""
+        return f"{self.type}:{'' if self.bucket is None else self.bucket + '/'}{self.key}"
 
 
 class ArtifactWriter(Protocol):
@@ -103,6 +111,10 @@ class ArtifactStore(Protocol):
         ...
 
     async def begin(self, tenant: str, tool: str, content_type: str) -> ArtifactWriter: ...
+
+    async def check(self) -> None:
+        """Try what can be tried for nothing: a bucket has to answer, a folder to take a file."""
+        ...
 
     async def open(self, tenant: str, id: str) -> ArtifactReader | None:
         """None if the id is unknown: never given, of another tenant, expired, or malformed."""

@@ -94,6 +94,10 @@ class DatabaseAuditStore:
     async def begin(self) -> None:
         await self.append(_NOTHING)
 
+    async def check(self) -> None:
+        row = ("health", "", 0, time.time())
+        await self._database.write([(_SET_CURSOR, [row]), (_DELETE_CURSORS, [("", 0)])])
+
     async def append(self, body: bytes) -> None:
         written = asyncio.get_running_loop().create_future()
         self._waiting.append((body, written))

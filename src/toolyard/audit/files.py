@@ -17,6 +17,8 @@ from time import monotonic
 import msgspec
 from msgspec import Struct
 
+from ..file_access import explain, try_writing
+from ..file_lock import locked
 from .chain import (
     Chain,
     ChainContinued,
@@ -87,6 +89,11 @@ class FileAuditStore:
         with self._translated():
             if self._chain is None:
                 self._begin()
+
+    async def check(self) -> None:
+        with self._translated():
+            await asyncio.to_thread(self._heads, MAX_LINKS)
+            await asyncio.to_thread(try_writing, self._folder)
 
     async def append(self, body: bytes) -> None:
         self.append_now(body)
@@ -280,7 +287,7 @@ class FileAuditStore:
     def _prune(self, before: float) -> list[PrunedChain]:
         if not self._folder.is_dir():
             return []
-        with _locked(self._folder / ".prune.lock"):
+        with locked(self._folder / ".prune.lock"):
             removed: list[PrunedChain] = []
             by_chain: dict[str, list[ChainFile]] = {}
             for file in self._files():
@@ -355,8 +362,8 @@ class FileAuditStore:
             raise self._translate_error(error) from None
 
     def _translate_error(self, error: OSError) -> AuditStoreError:
-        hint = "free some space" if error.errno == errno.ENOSPC else "may this user write there?"
-        return AuditStoreError(f"the audit in {self.place!r} cannot be used: {error.strerror}", hint)
+        fault = explain(error, Path(error.filename or self._folder))
+        return AuditStoreError(f"the audit in {self.place!r} cannot be used: {fault.reason}", fault.hint)
 
 
 def _written(path: Path) -> float:
@@ -403,17 +410,6 @@ def _drop_torn_end(path: Path) -> None:
     whole = data.rfind(b"\n") + 1
     if whole != len(data):
         os.truncate(path, whole)
-
-
-@contextmanager
-def _locked(path: Path) -> Generator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _is_open(path: Path) -> bool:

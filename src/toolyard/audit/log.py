@@ -56,6 +56,7 @@ class AuditLog:
         self.failing_since: datetime | None = None
         """Since when nothing can be written; None if the last attempt succeeded."""
         self._unreported = 0
+        self._reporting = asyncio.Lock()
         self._warned = float("-inf")
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -63,6 +64,19 @@ class AuditLog:
     def is_failing(self) -> bool:
         """Whether the last attempt to write failed."""
         return self.failing_since is not None
+
+    @property
+    def refuses_calls(self) -> bool:
+        """Whether no call is answered that has no record."""
+        return self._is_closed_on_failure
+
+    async def check(self) -> None:
+        """Raise AuditStoreError unless records can be written.
+
+        What could not be written before is made good: who refuses calls may get none that would do it.
+        """
+        await self._report_lost()
+        await self.store.check()
 
     async def start(self) -> None:
         """Begin the chain, retention and delivery. Records can be appended without it.
@@ -155,15 +169,16 @@ class AuditLog:
 
     async def _report_lost(self) -> None:
         """The first line after a failure says how many records are missing."""
-        since, count = self.failing_since, self._unreported
-        if since is None:
-            return
-        if count:
-            await self.store.append(self._encode(RecordsLost(time=now(), count=count, since=since)))
-        else:
-            await self.store.begin()
-        self._unreported -= count
-        self.failing_since = None
+        async with self._reporting:
+            since, count = self.failing_since, self._unreported
+            if since is None:
+                return
+            if count:
+                await self.store.append(self._encode(RecordsLost(time=now(), count=count, since=since)))
+            else:
+                await self.store.begin()
+            self._unreported -= count
+            self.failing_since = None
         logger.warning("the audit can be written again; %d calls have no record", count)
 
     def _fail(self, error: AuditStoreError) -> None:

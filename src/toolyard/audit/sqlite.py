@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..sqlite_file import SqliteFileError, SqliteThread, reason, transaction
+from ..sqlite_file import SqliteFileError, SqliteThread, explain_fault, transaction
 from .database import TABLES, Values
 from .store import AuditStoreError
 
@@ -35,10 +35,8 @@ class SqliteAuditDatabase:
         await self._thread.close()
 
     def _translate_error(self, error: SqliteFileError) -> AuditStoreError:
-        return AuditStoreError(
-            f"the audit in {self.place!r} cannot be used: {reason(error, self._path)}",
-            "is it on a local disk, with room, and may this user write there?",
-        )
+        fault = explain_fault(error, self._path)
+        return AuditStoreError(f"the audit in {self.place!r} cannot be used: {fault.reason}", fault.hint)
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:

@@ -64,6 +64,10 @@ class AuditStore(Protocol):
         """Add one encoded object to this process's chain. After it, `kill -9` cannot lose the line."""
         ...
 
+    async def check(self) -> None:
+        """Try whether something can be written. No chain has a line of it."""
+        ...
+
     async def own_chain(self) -> str:
         """The id of this process's chain; empty before the first `append`."""
         ...

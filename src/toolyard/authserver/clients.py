@@ -177,7 +177,7 @@ class Registration(Struct, frozen=True):
 
 
 class ClientDocuments(Protocol):
-    async def find(self, url: str) -> OAuthClient | None: ...
+    async def find(self, url: str, asker: str = "") -> OAuthClient | None: ...
 
 
 class OAuthClients:
@@ -195,8 +195,11 @@ class OAuthClients:
         self._documents = documents
         self._now = now
 
-    async def find(self, id: str) -> OAuthClient | None:
-        """None for a client that is not known (any more)."""
+    async def find(self, id: str, asker: str = "") -> OAuthClient | None:
+        """None for a client that is not known (any more). `asker` is the address for which it is looked for.
+
+        Raises BusyError.
+        """
         known = self._configured.get(id)
         if known is not None:
             return OAuthClient(
@@ -210,7 +213,7 @@ class OAuthClients:
         if id.startswith(CLIENT_PREFIX):
             return self._open(id)
         if id.startswith(("https://", "http://")):
-            return await self._documents.find(id)
+            return await self._documents.find(id, asker)
         return None
 
     def register(self, asked: object) -> Registration:

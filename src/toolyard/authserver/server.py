@@ -8,8 +8,8 @@ and which answer of OAuth an error becomes. What a client may name is in `client
 import base64
 import binascii
 import hmac
-import ipaddress
 import logging
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from ..config.callers import LoginServerConfig
 from ..config.errors import ConfigError
+from ..edge.proxies import proxy_of
 from ..edge.request import (
     JSON_HEADERS,
     NO_SNIFF,
@@ -41,6 +42,7 @@ from ..edge.request import (
 from ..extras import install_command
 from ..state.store import StateError
 from ..wire.seal import BrokenSeal, Sealer
+from .brakes import BUSY_SECONDS, BusyError, TooManyTriesError
 from .clients import (
     AUTH_METHODS,
     OAuthClient,
@@ -63,7 +65,7 @@ from .passkeys import (
     request_options,
     verify_registration,
 )
-from .users import LocalUser, LocalUsers, LoginUserError, TooManyTriesError
+from .users import LocalUser, LocalUsers, LoginUserError
 
 logger = logging.getLogger("toolyard.authserver")
 
@@ -82,6 +84,7 @@ _CORS: Headers = [
 _FORMS_HERE = "'self'"
 _FORMS_AND_ON = "'self' https: http:"
 """After consent the browser goes on to the client, and from there where the client sends it."""
+_LATER: tuple[bytes, bytes] = (b"retry-after", b"%d" % BUSY_SECONDS)
 
 Purpose = Literal["login", "consent", "idp", "enrol"]
 
@@ -259,6 +262,7 @@ class AuthorizationServer:
         self._name = name
         self._pages = Pages(name)
         self._now = now
+        self._warned_of_proxy = False
 
     async def close(self) -> None:
         await self._documents.close()
@@ -297,7 +301,15 @@ class AuthorizationServer:
             if headers.get(b"content-type", b"").startswith(b"application/x-www-form-urlencoded"):
                 form = _fields(body.decode("utf-8", "strict"))
         query = scope.get("query_string", b"").decode("latin-1")
-        return _WebRequest(method, base, headers, query, form, body, _peer(scope, headers))
+        client: Sequence[str] = scope.get("client") or ("",)
+        if b"x-forwarded-for" in headers and not proxy_of(scope) and not self._warned_of_proxy:
+            self._warned_of_proxy = True
+            logger.warning(
+                "%s passes on requests and is not in 'proxies' of [gateway]: "
+                "wrong passwords of all its clients are counted together",
+                client[0],
+            )
+        return _WebRequest(method, base, headers, query, form, body, client[0])
 
     async def _serve(self, request: _WebRequest, name: str, send: Send) -> None:
         pages = {
@@ -370,6 +382,8 @@ class AuthorizationServer:
             await page(request, send)
         except _PageError as error:
             await self._send_problem(request, send, error.text, error.status)
+        except BusyError:
+            await self._send_problem(request, send, "unavailable", 503, [_LATER])
         except _RedirectError as error:
             await _redirect(send, error.redirect, {**error.values, "iss": request.base})
         except IssuerLoginError as error:
@@ -379,11 +393,14 @@ class AuthorizationServer:
             logger.error("a login was not possible: %s", error)
             await self._send_problem(request, send, "unavailable", 503)
 
-    async def _send_problem(self, request: _WebRequest, send: Send, text: str, status: int) -> None:
-        await _send_page(send, status, self._pages.problem(request.language, text), page_headers())
+    async def _send_problem(
+        self, request: _WebRequest, send: Send, text: str, status: int, more: Headers | None = None
+    ) -> None:
+        page = self._pages.problem(request.language, text)
+        await _send_page(send, status, page, [*page_headers(), *(more or [])])
 
     async def _authorize(self, request: _WebRequest, send: Send) -> None:
-        asked = await self._asked(request.query, request.base)
+        asked = await self._asked(request.query, request)
         browser = request.cookie("browser") or secrets.token_urlsafe(18)
         cookies = [request.set_cookie("browser", browser, None)]
         person = None if asked.prompt in ("login", "select_account") else await self._signed_in(request)
@@ -457,7 +474,7 @@ class AuthorizationServer:
         if self._issuer is not None:
             raise _PageError("bad_request", 404)
         flow = self._open(request.form.get("flow", ""), "login", request.cookie("browser"))
-        asked = await self._asked(flow.query, request.base)
+        asked = await self._asked(flow.query, request)
         name, password = request.form.get("user", "").strip(), request.form.get("password", "")
         language = request.language
         try:
@@ -479,9 +496,9 @@ class AuthorizationServer:
             raise _PageError("bad_request", 404)
         browser = request.cookie("browser")
         flow = self._open(text, "login", browser)
-        asked = await self._asked(flow.query, request.base)
+        asked = await self._asked(flow.query, request)
         try:
-            await self._users.count_passkey(request.peer)
+            await self._users.brake.count(request.peer)
             assertion = read_assertion(request.form.get("credential", ""))
             user = await self._users.sign_in_by_passkey(assertion, party, self._challenge(text))
         except PasskeyError as error:
@@ -490,7 +507,7 @@ class AuthorizationServer:
         except TooManyTriesError as error:
             problem, status = self._pages.waiting(request.language, error.wait), 429
         else:
-            await self._users.count_passkey(request.peer, -1)
+            await self._users.brake.forgive(request.peer)
             await self._go_on(request, _person_of(user), flow.query, send)
             return
         again = self._seal(self._flow("login", flow.query, browser))
@@ -514,7 +531,7 @@ class AuthorizationServer:
         if user is None:
             raise _PageError("link_gone", 404)
         try:
-            await self._users.count_passkey(request.peer)
+            await self._users.brake.count(request.peer)
             made = verify_registration(request.form.get("credential", ""), party, self._challenge(text))
         except PasskeyError as error:
             logger.info("a new passkey of %r was not accepted: %s", user.name, error)
@@ -522,7 +539,7 @@ class AuthorizationServer:
             return
         except TooManyTriesError:
             raise _PageError("unavailable", 429) from None
-        await self._users.count_passkey(request.peer, -1)
+        await self._users.brake.forgive(request.peer)
         named = msgspec.structs.replace(made, name=shown_name(request.form.get("name", "")))
         if await self._users.enrol(ticket, named) is None:
             raise _PageError("link_gone", 404)
@@ -579,7 +596,7 @@ class AuthorizationServer:
         await self._issuer.check_issuer(values.get("iss", ""))
         if "error" in values:
             logger.info("the issuer refused a login: %s", values["error"][:100])
-            asked = await self._asked(flow.query, request.base)
+            asked = await self._asked(flow.query, request)
             if values["error"] == "access_denied":
                 raise _RedirectError(asked.redirect, asked.state, "access_denied", "the user has declined")
             raise _PageError("issuer_failed", 502)
@@ -596,7 +613,7 @@ class AuthorizationServer:
             raise _PageError("expired")
         bound = f"{request.cookie('browser')} {_person_key(person)}"
         flow = self._open(request.form.get("flow", ""), "consent", bound)
-        asked = await self._asked(flow.query, request.base)
+        asked = await self._asked(flow.query, request)
         decision = request.form.get("decision")
         if decision == "switch":
             gone = request.set_cookie("login", "", 0)
@@ -621,14 +638,15 @@ class AuthorizationServer:
         values = {"code": code} | ({"state": asked.state} if asked.state else {}) | {"iss": request.base}
         await _redirect(send, asked.redirect, values)
 
-    async def _asked(self, query: str, base: str) -> _Asked:
-        """Raises _PageError or _RedirectError.
+    async def _asked(self, query: str, request: _WebRequest) -> _Asked:
+        """Raises _PageError, _RedirectError or BusyError.
 
         Nobody is sent to a website before a person has decided: anyone can register one, and would have us
         send people there from an address that they trust.
         """
         values = _fields_or_page_error(query)
-        client = await self._clients.find(values.get("client_id", ""))
+        base = request.base
+        client = await self._clients.find(values.get("client_id", ""), request.peer)
         if client is None:
             raise _PageError("unknown_client")
         given = values.get("redirect_uri", "")
@@ -678,11 +696,8 @@ class AuthorizationServer:
         try:
             client = await self._authenticate(request)
             answer = await self._grant(request.form, client)
-        except TokenRequestError as error:
+        except _TOKEN_ERRORS as error:
             await self._send_token_error(request, error, send)
-        except StateError as error:
-            logger.error("a token could not be issued: %s", error.message)
-            await _send_error(send, 503, "temporarily_unavailable", error.public_message)
         else:
             await send_json(send, 200, msgspec.json.encode(answer), [*_CORS, (b"pragma", b"no-cache")])
 
@@ -730,12 +745,29 @@ class AuthorizationServer:
             if shown is None or (id and id != shown[0]):
                 raise _unknown_client()
             id, secret = shown
-        client = await self._clients.find(id)
-        if client is None or not self._clients.is_secret(client, secret):
+        client = await self._clients.find(id, request.peer)
+        if client is None:
             raise _unknown_client()
+        if client.method == "none":
+            return client
+        await self._users.brake.count(request.peer, client.label, "client")
+        if not self._clients.is_secret(client, secret):
+            logger.info("a secret of the client %r from %s was wrong", client.label, request.peer)
+            raise _unknown_client()
+        await self._users.brake.forgive(request.peer, client.label, "client")
         return client
 
-    async def _send_token_error(self, request: _WebRequest, error: TokenRequestError, send: Send) -> None:
+    async def _send_token_error(self, request: _WebRequest, error: Exception, send: Send) -> None:
+        """Answer with one of `_TOKEN_ERRORS`."""
+        if not isinstance(error, TokenRequestError):
+            status, text, retry = 503, "the gateway cannot do this now; try again", [_LATER]
+            if isinstance(error, TooManyTriesError):
+                status, text, retry = 429, str(error), [(b"retry-after", b"%d" % math.ceil(error.wait))]
+            elif isinstance(error, StateError):
+                logger.error("the token endpoint could not do its work: %s", error.message)
+                text, retry = error.public_message, []
+            await _send_error(send, status, "temporarily_unavailable", text, retry)
+            return
         used_header = error.status == 401 and b"authorization" in request.headers
         challenge = [(b"www-authenticate", b'Basic realm="toolyard"')] if used_header else []
         await _send_error(send, error.status, error.code, error.description, challenge)
@@ -745,11 +777,8 @@ class AuthorizationServer:
         try:
             client = await self._authenticate(request)
             await self._logins.revoke(request.form.get("token", ""), client.id)
-        except TokenRequestError as error:
+        except _TOKEN_ERRORS as error:
             await self._send_token_error(request, error, send)
-        except StateError as error:
-            logger.error("a token could not be revoked: %s", error.message)
-            await _send_error(send, 503, "temporarily_unavailable", error.public_message)
         else:
             await send_empty(send, 200, _CORS)
 
@@ -812,6 +841,9 @@ class AuthorizationServer:
         return flow
 
 
+_TOKEN_ERRORS = (TokenRequestError, TooManyTriesError, BusyError, StateError)
+
+
 class _Page(Protocol):
     async def __call__(self, request: _WebRequest, send: Send) -> None: ...
 
@@ -857,18 +889,6 @@ def _fields_or_page_error(query: str) -> dict[str, str]:
         return _fields(query)
     except ValueError:
         raise _PageError("bad_request") from None
-
-
-def _peer(scope: Scope, headers: Mapping[bytes, bytes]) -> str:
-    """The address that tries are counted for: of a proxy's client, what the proxy next to us says."""
-    client: Sequence[str] | None = scope.get("client")
-    address = client[0] if client else ""
-    try:
-        is_near = not ipaddress.ip_address(address).is_global
-    except ValueError:
-        is_near = True
-    forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2].strip()
-    return forwarded[:64] if is_near and forwarded else address
 
 
 async def _send_page(send: Send, status: int, page: bytes, headers: Headers) -> None:

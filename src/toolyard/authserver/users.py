@@ -1,7 +1,8 @@
-"""Local users: their records in the state store, passwords and passkeys, and the brake on guessing.
+"""Local users: their records in the state store, passwords and passkeys.
 
 A record has the hash of a password (Argon2id, in the form of PHC strings) and public keys: nothing that lets
-anybody in. Users belong to the gateway of one name. A user gets a passkey by a link that counts once.
+anybody in. Users belong to the gateway of one name. A user gets a passkey by a link that counts once. The
+brake on guessing is in `brakes`.
 """
 
 import asyncio
@@ -16,10 +17,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..callers.names import canonical_name, canonical_user, lookalikes
+from ..callers.names import canonical_name, canonical_user
+from ..config.names import lookalikes
+from ..edge.proxies import block_of
 from ..extras import install_command
-from ..state.store import State, WindowSpend
+from ..state.store import State
 from ..wire.call import Principal
+from .brakes import Bulkhead, GuessBrake
 from .passkeys import Assertion, Passkey, PasskeyError, RelyingParty, verify_assertion
 
 logger = logging.getLogger("toolyard.authserver")
@@ -29,12 +33,8 @@ MEMORY_KIB, ITERATIONS, LANES = 64 * 1024, 3, 1
 """RFC 9106 has four lanes for these; one lane keeps a core free. A check takes about 0.2 s."""
 MAX_CHECKS = 2
 """Passwords checked at a time: each takes 64 MiB."""
-TRIES_WINDOW = 15 * 60.0
-TRIES_OF_USER, TRIES_OF_PEER, TRIES_OF_PAIR = 50, 50, 8
-"""Wrong passwords in a window: for a user, from an address, and for both together.
-
-Wrong passkeys count for the address only: nobody guesses one, and nobody can lock its owner out.
-"""
+MAX_SIGNING_IN, MAX_SIGNING_IN_OF_ADDRESS = 64, 16
+"""Passwords that are being checked or wait for it."""
 ENROLMENT_PREFIX = "tye_"
 ENROLMENT_SECONDS, MAX_ENROLMENT_SECONDS = 15 * 60.0, 7 * 86400.0
 MAX_PASSKEYS = 20
@@ -48,14 +48,6 @@ class LoginUserError(Exception):
         super().__init__(f"{message}; hint: {hint}" if hint else message)
         self.message = message
         self.hint = hint
-
-
-class TooManyTriesError(Exception):
-    """`wait` is in seconds."""
-
-    def __init__(self, wait: float) -> None:
-        super().__init__(f"too many wrong passwords; wait {wait:.0f} seconds")
-        self.wait = wait
 
 
 class LocalUser(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -156,6 +148,8 @@ class LocalUsers:
         """`hasher` is called at first use: its package takes a while to load."""
         self._state = state
         self._start = f"logins:{quote(gateway, safe='')[:200]}"
+        self.brake = GuessBrake(state, self._start)
+        self._signing_in = Bulkhead(MAX_SIGNING_IN)
         self._make_hasher = hasher
         self._hasher: PasswordHasher | None = None
         self._now = now
@@ -163,44 +157,24 @@ class LocalUsers:
     # Signing in
 
     async def sign_in(self, name: str, password: str, peer: str) -> LocalUser | None:
-        """The user, if this is the password. Raises TooManyTriesError, whether it is right or not.
+        """The user, if this is the password. Raises TooManyTriesError and BusyError, whether it is or not."""
+        shares = {block_of(peer): MAX_SIGNING_IN_OF_ADDRESS}
+        self._signing_in.enter(shares)
+        try:
+            await self.brake.count(peer, _form(name))
+            user = await self._checked(name, password)
+            if user is not None:
+                await self.brake.forgive(peer, _form(name))
+            return user
+        finally:
+            self._signing_in.leave(shares)
 
-        A try is counted before it is made, so that many at once gain nothing.
-        """
-        form = _form(name)
-        tries = self._tries(form, peer, 1)
-        outcome = await self._state.spend(tries)
-        if outcome.refused:
-            raise TooManyTriesError(max(refused.wait for refused in outcome.refused))
+    async def _checked(self, name: str, password: str) -> LocalUser | None:
         user = await self.find(name)
         if len(password) > MAX_PASSWORD:
             password, user = "", None
         good = await self._hashing().verify(password, (user.password or None) if user else None)
-        if not good or user is None:
-            return None
-        await self._state.spend(self._tries(form, peer, -1))
-        return user
-
-    def _tries(self, form: str, peer: str, amount: int) -> list[WindowSpend]:
-        user, address = quote(form, safe="")[:200], quote(peer, safe="")[:100]
-        return [
-            self._try(f"tries-pair:{user}:{address}", TRIES_OF_PAIR, amount),
-            self._try(f"tries-user:{user}", TRIES_OF_USER, amount),
-            self._try(f"tries-peer:{address}", TRIES_OF_PEER, amount),
-        ]
-
-    def _try(self, key: str, ceiling: int, amount: int) -> WindowSpend:
-        return WindowSpend(f"{self._start}:{key}", amount, ceiling if amount > 0 else None, TRIES_WINDOW)
-
-    async def count_passkey(self, peer: str, amount: int = 1) -> None:
-        """Count an answer of an authenticator before it is looked at; -1 takes it back.
-
-        Raises TooManyTriesError.
-        """
-        address = quote(peer, safe="")[:100]
-        outcome = await self._state.spend([self._try(f"tries-peer:{address}", TRIES_OF_PEER, amount)])
-        if outcome.refused:
-            raise TooManyTriesError(max(refused.wait for refused in outcome.refused))
+        return user if good else None
 
     async def sign_in_by_passkey(
         self, assertion: Assertion, party: RelyingParty, challenge: str

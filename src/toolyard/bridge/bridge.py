@@ -1,4 +1,4 @@
-"""Sends calls to a remote upstream, for all four pairs of eras of caller and upstream.
+"""Sends calls to a remote upstream: in its caller's era, and for all four pairs where one has a single era.
 
 | caller | upstream | if the upstream asks for input |
 |---|---|---|
@@ -10,6 +10,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -17,12 +18,14 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ..kit.calls.content import error_result
+from ..upstream.attribution import ServerChannel, questions
 from ..upstream.base import Forward, Outcome, Upstream
 from ..upstream.connection import (
     GATEWAY_CALLER,
     SILENT,
     ConnectionPool,
     RawResult,
+    RequestListener,
     StartProgress,
     UpstreamConnection,
     UpstreamInfo,
@@ -32,19 +35,22 @@ from ..upstream.connection import (
 from ..upstream.errors import InvalidReplyError, UpstreamError
 from ..upstream.messages.envelope import read_outcome
 from ..upstream.messages.spool import Spooled
-from ..wire.call import TASKS_EXTENSION, Call, Caller
+from ..wire.call import TASKS_EXTENSION, Call
 from ..wire.errors import INVALID_PARAMS, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, InvalidParams, McpError
 from ..wire.headers import PARAM_PREFIX
 from ..wire.messages import decode_params, encode
 from ..wire.seal import BrokenSeal, Sealer
-from ..wire.types import InputRequiredResult
+from ..wire.types import InputRequiredResult, SetLevelParams
 from .input_requests import ParkedCall, ParkedCalls, ask_all, check_input_requests, follow_task
-from .subscriptions import listen
+from .subscriptions import SUBSCRIBING, listen, note_subscription, renew_subscriptions, until_closed
 from .translation import (
     LEVELS,
     VERSION_JSON,
+    BareCallListener,
     CallListener,
+    LoneListener,
     ModernMeta,
+    as_legacy,
     as_modern,
     for_legacy,
     raw,
@@ -52,11 +58,18 @@ from .translation import (
 )
 
 MAX_ROUNDS = 20
+LISTEN_AGAIN_SECONDS = 1.0
+SET_LEVEL = "logging/setLevel"
+INVALID_STATE = "Invalid or expired requestState"
+INVALID_STATE_DATA = {"reason": "invalid_request_state"}
+"""As the official SDK says it: what is wrong with a state is nobody's business."""
 _PURPOSE = "upstream"
 
 
 class Bridge(Upstream):
     """A remote upstream."""
+
+    runs_named_tools = False
 
     def __init__(self, connections: ConnectionPool, sealer: Sealer, parked: ParkedCalls) -> None:
         self.connections = connections
@@ -92,9 +105,11 @@ class Bridge(Upstream):
             params = self._meta.add(call, params, tasks=False)
         if call.progress_token is not None and connection.shares_tokens:
             params, token = with_own_token(params)
-        if "requestState" in params:
+        if "requestState" in params and forward.binds:
             params = {**params, "requestState": self._unsealed(call, params["requestState"])}
-        listener = SILENT if call.caller is GATEWAY_CALLER else CallListener(call, token)
+        listener: RequestListener = SILENT
+        if call.caller is not GATEWAY_CALLER:
+            listener = self._listener(forward, token)
         body = await connection.request(forward.method, params, listener, token, forward.headers)
         outcome = read_outcome(self._server, body)
         if outcome.kind == "complete":
@@ -105,19 +120,34 @@ class Bridge(Upstream):
             raise InvalidReplyError(
                 self._server, "it answered with a task, which the client does not support"
             )
-        check_input_requests(self._server, call, body)
-        return outcome.with_body(self._sealed(call, body))
+        if forward.marks:
+            check_input_requests(self._server, call, body)
+        return outcome.with_body(self._sealed(forward, body)) if forward.binds else outcome
 
-    def _sealed(self, call: Call, result: RawResult) -> RawResult:
-        """Bind the state to this caller, so that no other caller can send it back."""
+    def _marked(self, forward: Forward) -> str:
+        return self._server if forward.marks else ""
+
+    def _listener(self, forward: Forward, token: str | None, *, is_shared: bool = False) -> LoneListener:
+        """Where one server speaks to one client, nothing is left out of what it says."""
+        if forward.marks or is_shared:
+            return CallListener(forward.call, self._marked(forward), token)
+        return LoneListener(forward.call, "") if token is None else BareCallListener(forward.call, "", token)
+
+    def _spoken_on(self, forward: Forward) -> Call:
+        """The call as the server speaks on it."""
+        call = forward.call
+        return replace(call, channel=ServerChannel(call.channel, self._server)) if forward.marks else call
+
+    def _sealed(self, forward: Forward, result: RawResult) -> RawResult:
+        """Bind the state to this caller, so that no other caller can send it back, and mark the questions."""
         if isinstance(result, Spooled):
             return result
         members = decode_params(result, dict[str, Raw])
-        state = members.get("requestState")
-        if state is None:
-            return result
-        bound = msgspec.json.encode([call.caller.principal.binding, self._server, state])
-        members["requestState"] = raw(self._sealer.seal(bound, _PURPOSE))
+        if forward.marks and "inputRequests" in members:
+            members["inputRequests"] = raw(questions(self._server, members["inputRequests"]))
+        if (state := members.get("requestState")) is not None:
+            bound = msgspec.json.encode([forward.call.caller.principal.binding, self._server, state])
+            members["requestState"] = raw(self._sealer.seal(bound, _PURPOSE))
         return raw(members)
 
     def _unsealed(self, call: Call, state: Raw) -> Raw:
@@ -125,9 +155,9 @@ class Bridge(Upstream):
             opened = self._sealer.open(decode_params(state, str), _PURPOSE)
             principal, server, inner = msgspec.json.decode(opened, type=tuple[str, str, Raw])
         except (BrokenSeal, msgspec.DecodeError):
-            raise InvalidParams("requestState was not issued by this server, or was altered") from None
+            raise InvalidParams(INVALID_STATE, INVALID_STATE_DATA) from None
         if principal != call.caller.principal.binding or server != self._server:
-            raise InvalidParams("requestState belongs to another request")
+            raise InvalidParams(INVALID_STATE, INVALID_STATE_DATA)
         return Raw(bytes(inner))
 
     async def _in_rounds(self, connection: UpstreamConnection, forward: Forward) -> Outcome:
@@ -142,7 +172,7 @@ class Bridge(Upstream):
                 params, token = with_own_token(params)
             try:
                 body = await connection.request(
-                    method, params, CallListener(call, token), token, forward.headers
+                    method, params, self._listener(forward, token), token, forward.headers
                 )
             except McpError as error:
                 if method == "tools/call" and _is_about_asking(error, number):
@@ -150,24 +180,33 @@ class Bridge(Upstream):
                 raise _as_legacy_error(method, error) from None
             outcome = read_outcome(self._server, body)
             if outcome.kind == "complete" or isinstance(body, Spooled):
-                return replace(outcome, kind="complete")
+                return as_legacy(replace(outcome, kind="complete"))
             if outcome.kind == "task":
                 meta = self._meta.add(call, {}, tasks)
-                ended = await follow_task(connection, call, body, meta)
+                ended = await follow_task(connection, self._spoken_on(forward), body, meta)
                 return read_outcome(self._server, ended, modern=False)
             check_input_requests(self._server, call, body)
-            params |= await ask_all(call, body)
+            params |= await ask_all(self._spoken_on(forward), body)
         raise InvalidReplyError(self._server, f"it asked for input {MAX_ROUNDS} times and did not finish")
 
     # A legacy upstream
 
     async def _plainly(self, connection: UpstreamConnection, forward: Forward) -> Outcome:
-        call = forward.call
-        params, token = for_legacy(call, forward.params)
-        await self._set_level(connection, call)
-        body = await connection.request(
-            forward.method, params, CallListener(call, token), token, _without_mirrored(forward.headers)
-        )
+        call, params = forward.call, forward.params
+        if self.connections.is_own(call):
+            token = None if call.progress_token is None else str(call.progress_token)
+            listener = self._listener(forward, None)
+        else:
+            params, token = for_legacy(call, params)
+            listener = self._listener(forward, token, is_shared=True)
+        await self._set_level(connection, forward)
+        headers = _without_mirrored(forward.headers)
+        body = await connection.request(forward.method, params, listener, token, headers)
+        if forward.method in SUBSCRIBING:
+            note_subscription(connection, forward.method, params)
+        if forward.method == SET_LEVEL:
+            with suppress(McpError):  # it has taken a level that we do not know
+                connection.standing.log_level = decode_params(raw(params), SetLevelParams).level
         return read_outcome(self._server, body, modern=False)
 
     async def _parking(self, connection: UpstreamConnection, forward: Forward) -> Outcome:
@@ -177,15 +216,16 @@ class Bridge(Upstream):
             body = await self._parked.resume(call, method, params)
         else:
             params, token = for_legacy(call, params)
-            await self._set_level(connection, call)
+            await self._set_level(connection, forward)
             try:
                 if not askable(call.caller):  # the upstream cannot ask
-                    listener = SILENT if call.caller is GATEWAY_CALLER else CallListener(call, token)
+                    ours = call.caller is GATEWAY_CALLER
+                    listener = SILENT if ours else self._listener(forward, token, is_shared=True)
                     body = await connection.request(
                         method, params, listener, token, _without_mirrored(forward.headers)
                     )
                 else:
-                    parked = ParkedCall(call, token, method, params)
+                    parked = ParkedCall(call, self._marked(forward), token, method, params)
                     asking = connection.request(
                         method, params, parked, token, _without_mirrored(forward.headers)
                     )
@@ -207,9 +247,11 @@ class Bridge(Upstream):
             if not self._waiting:
                 self._none_waiting.set()
 
-    async def _set_level(self, connection: UpstreamConnection, call: Call) -> None:
+    async def _set_level(self, connection: UpstreamConnection, forward: Forward) -> None:
         """Set a session's log level to the lowest that any caller wants; callers get only their own."""
-        caller = call.caller
+        call, caller = forward.call, forward.call.caller
+        if forward.method == SET_LEVEL:
+            return
         wanted = caller.log_level if caller.era == "modern" else call.session and call.session.log_level
         if not wanted or wanted not in LEVELS or "logging" not in connection.about.capabilities:
             return
@@ -217,7 +259,8 @@ class Bridge(Upstream):
         if known is None or LEVELS.index(wanted) < LEVELS.index(known):
             connection.standing.log_level = wanted
             try:
-                await connection.request("logging/setLevel", {"level": raw(wanted)}, CallListener(call, None))
+                level = {"level": raw(wanted)}
+                await connection.request(SET_LEVEL, level, SILENT)
             except UpstreamError:
                 raise
             except McpError:
@@ -225,8 +268,9 @@ class Bridge(Upstream):
 
     # Upstream
 
-    async def info(self) -> UpstreamInfo:
-        return (await self.connections.any()).about
+    async def info(self, call: Call | None = None) -> UpstreamInfo:
+        pool = self.connections
+        return (await (pool.any() if call is None else pool.get(call))).about
 
     async def reset(self) -> None:
         await self.connections.reset()
@@ -245,16 +289,31 @@ class Bridge(Upstream):
     def starting(self) -> StartProgress | None:
         return self.connections.starting()
 
-    def client_seen(self, caller: Caller, session: str) -> None:
-        self.connections.client_seen(profile_of(caller, session))
+    def client_seen(self, call: Call) -> None:
+        self.connections.client_seen(profile_of(call.caller, call.session), call.caller.era)
 
     def end_session(self, call: Call) -> None:
         self.connections.end_session(call)
 
-    async def roots_changed(self, call: Call) -> None:
+    def is_own(self, call: Call) -> bool:
+        return self.connections.is_own(call)
+
+    async def notified(self, call: Call) -> None:
         connection = self.connections.session_of(call)
         if connection is not None:
-            await connection.notify("notifications/roots/list_changed", {})
+            await connection.notify(call.method, call.members())
+
+    async def listen(self, call: Call) -> None:
+        if not self.is_own(call) or call.session is None:
+            return
+        with self.connections.home(call, LoneListener(call, "")):
+            while True:
+                try:
+                    connection = await self.connections.get(call)
+                    await renew_subscriptions(connection, call.session.subscriptions)
+                    await until_closed(connection)
+                except McpError:
+                    await asyncio.sleep(LISTEN_AGAIN_SECONDS)
 
     def abandon(self, state: str) -> None:
         self._parked.abandon(state)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, field
 
+from ..upstream.attribution import question
 from ..upstream.connection import REQUEST_CAPABILITIES, SILENT, Params, RawResult, UpstreamConnection, askable
 from ..upstream.errors import InvalidReplyError
 from ..upstream.messages.spool import Spooled
@@ -205,9 +206,10 @@ class ParkedCall(CallListener, eq=False):
             members = decode_params(params, dict[str, Raw])
             members.pop("elicitationId", None)
             params = Raw(msgspec.json.encode(members))
+        asked = question(self.server, method, params) if self.server else params
         self._count += 1
         key = f"{method.split('/')[0]}-{self._count}"
-        pending = _PendingInput(InputRequest(method, params), asyncio.get_running_loop().create_future())
+        pending = _PendingInput(InputRequest(method, asked), asyncio.get_running_loop().create_future())
         self._pending[key] = pending
         self._asked.set()
         try:

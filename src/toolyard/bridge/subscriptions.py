@@ -1,22 +1,26 @@
 """Handles `subscriptions/listen` on an upstream of either era."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from msgspec import UNSET, Raw
 
 from ..upstream.base import Forward, Outcome
-from ..upstream.connection import SILENT, ChangeWatcher, UpstreamConnection
+from ..upstream.connection import SILENT, ChangeWatcher, Params, UpstreamConnection
 from ..upstream.errors import ConnectionLostError
 from ..upstream.messages.envelope import read_outcome
 from ..upstream.messages.router import LISTS_CHANGED, RESOURCE_UPDATED
-from ..wire.errors import McpError
+from ..wire.call import Call
+from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import decode_params
 from ..wire.types import ListenParams, SubscriptionFilter, UriParams
 from .translation import SubscriptionListener, raw, with_subscription_id
 
 MAX_PENDING = 10_000
+SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
+SUBSCRIBING = (SUBSCRIBE, UNSUBSCRIBE)
 
 
 class ChangeSource(Protocol):
@@ -31,10 +35,38 @@ async def listen(connection: UpstreamConnection, forward: Forward, source: Chang
     """Passes on notifications until the caller leaves; ConnectionLostError if the upstream ends."""
     if connection.about.era == "modern":
         listener = SubscriptionListener(forward.call)
-        body = await connection.request(forward.method, forward.params, listener, None, forward.headers)
-        return read_outcome(connection.server, body)
+        asking = connection.request(forward.method, forward.params, listener, None, forward.headers)
+        if source is connection:
+            return read_outcome(connection.server, await asking)
+        with _heard_elsewhere(forward.call, source):
+            try:
+                return read_outcome(connection.server, await asking)
+            except McpError as error:
+                if error.code != METHOD_NOT_FOUND:
+                    raise
+                await asyncio.Event().wait()  # it has no subscriptions, and announces changes in calls
     await _LegacySubscription(connection, forward, source).run()
     return Outcome.of(b"{}")
+
+
+@contextmanager
+def _heard_elsewhere(call: Call, source: ChangeSource) -> Generator[None]:
+    """Tell the caller of changed lists that a server announces in legacy sessions, or in calls, alone."""
+
+    def receive(method: str, params: Raw) -> None:
+        if method in LISTS_CHANGED:
+            task = asyncio.ensure_future(call.channel.notify(method, {}))
+            _telling.add(task)
+            task.add_done_callback(_telling.discard)
+
+    source.watch(receive)
+    try:
+        yield
+    finally:
+        source.unwatch(receive)
+
+
+_telling: set["asyncio.Future[None]"] = set()
 
 
 class _LegacySubscription:
@@ -124,7 +156,7 @@ async def _subscribe(connection: UpstreamConnection, uri: str) -> None:
     state = connection.standing
     async with state.turn:
         if not state.held[uri]:
-            await connection.request("resources/subscribe", {"uri": raw(uri)}, SILENT)
+            await connection.request(SUBSCRIBE, {"uri": raw(uri)}, SILENT)
         state.held[uri] += 1
 
 
@@ -148,4 +180,37 @@ async def _unsubscribe(connection: UpstreamConnection, uri: str) -> None:
         if not connection.closed:
             with suppress(McpError, TimeoutError):
                 async with asyncio.timeout(5):
-                    await connection.request("resources/unsubscribe", {"uri": raw(uri)}, SILENT)
+                    await connection.request(UNSUBSCRIBE, {"uri": raw(uri)}, SILENT)
+
+
+# Subscriptions that a client made in a session of its own
+
+
+def note_subscription(connection: UpstreamConnection, method: str, params: Params) -> None:
+    """A client's own session has been subscribed to a resource, or is not any more."""
+    with suppress(McpError):
+        uri = decode_params(raw(params), UriParams).uri
+        connection.standing.held[uri] = int(method == SUBSCRIBE)
+
+
+async def renew_subscriptions(connection: UpstreamConnection, uris: Iterable[str]) -> None:
+    """A session that took the place of a lost one gets what its client had subscribed to."""
+    for uri in [uri for uri in uris if not connection.standing.held[uri]]:
+        with suppress(McpError):
+            await connection.request(SUBSCRIBE, {"uri": raw(uri)}, SILENT)
+            connection.standing.held[uri] = 1
+
+
+async def until_closed(connection: UpstreamConnection) -> None:
+    closed = asyncio.Event()
+
+    def receive(method: str, params: Raw) -> None:
+        if method == "" and connection.closed:
+            closed.set()
+
+    connection.watch(receive)
+    try:
+        if not connection.closed:
+            await closed.wait()
+    finally:
+        connection.unwatch(receive)

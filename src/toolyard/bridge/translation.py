@@ -2,12 +2,15 @@
 
 from collections.abc import AsyncIterator
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Raw, Struct
 
-from ..upstream.connection import Params, RawResult
+from ..upstream.attribution import MESSAGE, PROGRESS, notice, question
+from ..upstream.base import Outcome
+from ..upstream.connection import REQUEST_CAPABILITIES, Params, RawResult, askable
+from ..upstream.messages.router import LISTS_CHANGED
 from ..upstream.messages.spool import Spooled
 from ..wire.call import (
     CAPABILITIES_KEY,
@@ -59,7 +62,9 @@ def for_legacy(call: Call, params: Params) -> tuple[Params, str | None]:
     """Remove members of the modern era, and set our own progress token if the caller wants progress."""
     if "_meta" not in params:
         return params, None
-    meta = {key: value for key, value in meta_of(params).items() if not key.startswith(PREFIX)}
+    meta = meta_of(params)
+    if call.caller.era == "modern":
+        meta = {key: value for key, value in meta.items() if not key.startswith(PREFIX)}
     token = None
     if call.progress_token is not None:
         token = new_token()
@@ -107,17 +112,16 @@ class ModernMeta:
         return known
 
 
-PROGRESS = "notifications/progress"
-MESSAGE = "notifications/message"
-PASSED_ON = (PROGRESS, MESSAGE, "notifications/elicitation/complete")
+PASSED_ON = frozenset((PROGRESS, MESSAGE, "notifications/elicitation/complete"))
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
-class CallListener(Struct, eq=False):
-    """Passes an upstream's notifications to the client of a call, with the client's progress token."""
+class LoneListener(Struct, eq=False):
+    """Passes on whatever is said to the one client that it can be meant for, as it is."""
 
     call: Call
-    token: str | None
+    server: str
+    """Whose words they are; empty if they need no mark."""
 
     @property
     def asks_immediately(self) -> bool:
@@ -128,7 +132,36 @@ class CallListener(Struct, eq=False):
         return self.call.caller.principal.binding
 
     async def notify(self, method: str, params: Raw) -> None:
-        if method not in PASSED_ON:
+        said = notice(self.server, method, params) if self.server else params
+        await self.call.channel.notify(method, said)
+
+    async def ask(self, method: str, params: Raw) -> Raw:
+        """Legacy callers only: pass the request on."""
+        if not self.server:
+            return await self.call.channel.ask(method, params)
+        if REQUEST_CAPABILITIES.get(method) not in askable(self.call.caller):
+            raise McpError(METHOD_NOT_FOUND, f"the client does not support {method[:80]!r}")
+        return await self.call.channel.ask(method, question(self.server, method, params))
+
+    async def release(self, retry_ms: int | None) -> None:
+        """The upstream closes the connection meanwhile, so let our client do the same."""
+        await self.call.channel.release(retry_ms)
+
+    def alive(self) -> None:
+        """Does nothing: our edge keeps the client's connection alive itself."""
+
+
+class CallListener(LoneListener, eq=False):
+    """Passes an upstream's notifications to the client of a call, with the client's progress token.
+
+    Others may speak on the same connection, so only what belongs to the call is passed on.
+    """
+
+    token: str | None
+    passed_on: ClassVar[frozenset[str]] = PASSED_ON
+
+    async def notify(self, method: str, params: Raw) -> None:
+        if method not in self.passed_on:
             return
         if method == PROGRESS:
             if self.call.progress_token is None:
@@ -136,11 +169,10 @@ class CallListener(Struct, eq=False):
             if self.token is not None:
                 members = decode_params(params, dict[str, Raw])
                 members["progressToken"] = raw(self.call.progress_token)
-                await self.call.channel.notify(method, members)
-                return
+                params = raw(members)
         elif method == MESSAGE and not self._wants(params):
             return
-        await self.call.channel.notify(method, params)
+        await super().notify(method, params)
 
     def _wants(self, params: Raw) -> bool:
         """Whether the caller wants a log message: callers that share a session may have different levels."""
@@ -157,16 +189,11 @@ class CallListener(Struct, eq=False):
             return False
         return level in LEVELS and LEVELS.index(level) >= LEVELS.index(wanted)
 
-    async def ask(self, method: str, params: Raw) -> Raw:
-        """Legacy callers only: pass the request on unchanged."""
-        return await self.call.channel.ask(method, params)
 
-    async def release(self, retry_ms: int | None) -> None:
-        """The upstream closes the connection meanwhile, so let our client do the same."""
-        await self.call.channel.release(retry_ms)
+class BareCallListener(CallListener, eq=False):
+    """Passes on changed lists too: some modern servers announce them in a call alone."""
 
-    def alive(self) -> None:
-        """Does nothing: our edge keeps the client's connection alive itself."""
+    passed_on = CallListener.passed_on | LISTS_CHANGED
 
 
 class SubscriptionListener:
@@ -242,3 +269,18 @@ def as_modern(method: str, result: RawResult, info: Raw) -> "Raw | PrefixedResul
         prefix += b'"_meta":{"%s":%s},' % (SERVER_KEY.encode(), bytes(info))
     rest = body[1:].lstrip()
     return Raw(prefix.removesuffix(b",") + b"}" if rest == b"}" else prefix + rest)
+
+
+_MODERN_MEMBERS = (b'"resultType"', b'"ttlMs"', b'"cacheScope"', PREFIX.encode())
+
+
+def as_legacy(outcome: Outcome) -> Outcome:
+    """Without the members of the modern era, for a caller who does not know them."""
+    body = outcome.body
+    if not isinstance(body, Raw) or not any(member in bytes(body) for member in _MODERN_MEMBERS):
+        return outcome
+    members = decode_params(body, dict[str, Raw])
+    for name in ("resultType", "ttlMs", "cacheScope"):
+        members.pop(name, None)
+    meta = {key: value for key, value in meta_of(members).items() if not key.startswith(PREFIX)}
+    return outcome.with_body(Raw(encode(with_meta(members, meta))))

@@ -16,16 +16,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
 from hashlib import blake2b
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Protocol
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
 from ..config.callers import ProxyConfig
+from ..edge.proxies import AddressSet, block_of, read_address
 from ..edge.request import Headers, Refused
+from ..languages import said
 from ..wire.call import Identity, Principal
-from ..wire.errors import McpError
+from ..wire.errors import INSUFFICIENT_SCOPE, McpError
 from ..wire.headers import RequestHeaders
 from .errors import (
     CallerError,
@@ -81,8 +82,6 @@ class TokenVerifier(Protocol):
 requested_resource: ContextVar[str] = ContextVar("toolyard_requested_resource", default="")
 """The URL of the endpoint that the current request came to, where tokens are for one."""
 
-INSUFFICIENT_SCOPE = -32031
-
 
 OnRefused = Callable[[str, str], Awaitable[None]]
 """Called with the peer and the reason when a token is refused. The reason never has the token in it."""
@@ -94,7 +93,7 @@ class InsufficientScope(McpError):
     def __init__(self, scopes: Sequence[str], challenge: Headers) -> None:
         super().__init__(
             INSUFFICIENT_SCOPE,
-            f"The token lacks a scope: this needs {' '.join(scopes)}",
+            lacks_scope(scopes),
             {"scopes": list(scopes)},
         )
         self._challenge = challenge
@@ -194,16 +193,23 @@ class Authenticator:
         self._located_at: dict[tuple[str, bytes], str] = {}
 
     async def authenticate(
-        self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b"", agent: str = ""
+        self,
+        headers: RequestHeaders,
+        peer: str,
+        *,
+        resource: str,
+        query: bytes = b"",
+        agent: str = "",
+        proxy: str = "",
     ) -> Principal:
         """Who makes this request.
 
-        `peer` is the address at the other end of the connection, `resource` the path of the endpoint. If
-        the path names an `agent`, only a grant of this name is accepted.
+        `peer` is the client's address, `proxy` that of the configured proxy that it came through, `resource`
+        the path of the endpoint. If the path names an `agent`, only a grant of this name is accepted.
         Raises `Refused` with a status and, for 401 and 403, a challenge.
         """
         if agent:
-            return await self._authenticate_agent(headers, peer, resource, query, agent)
+            return await self._authenticate_agent(headers, peer, resource, query, agent, proxy)
         if query:
             _check_query(query)
         raw = headers.raw
@@ -212,9 +218,13 @@ class Authenticator:
             requested_resource.set(resource)
         value = raw.get(b"authorization")
         if value is None:
-            return self._without_token(headers, peer, resource)
+            return self._without_token(headers, peer, resource, proxy)
         if len(value) > MAX_CREDENTIAL:
-            raise Refused(431, f"The Authorization header is over the limit of {MAX_CREDENTIAL} bytes")
+            message = said(
+                f"The Authorization header is over the limit of {MAX_CREDENTIAL} bytes",
+                f"O cabeçalho Authorization passa do limite de {MAX_CREDENTIAL} bytes",
+            )
+            raise Refused(431, message)
         if len(raw) != len(headers.pairs):
             _check_once(headers, b"authorization")
         known = self._verified.get((resource, _fingerprint(value).digest()))
@@ -223,11 +233,12 @@ class Authenticator:
         scheme, _, rest = value.strip().partition(b" ")
         if scheme.lower() != b"bearer":
             # Not even from the proxy: nginx takes $remote_user from a password that it has not checked.
-            message = f"{_HOW}, not {scheme[:20].decode('ascii', 'replace')!r}"
+            sent = scheme[:20].decode("ascii", "replace")
+            message = said(f"{_how()}, not {sent!r}", f"{_how()}, não {sent!r}")
             raise Refused(401, message, self._challenges.missing(resource))
         if not self._verifiers or (self._ignores_foreign and not self._is_ours(rest)):
             # The token is not for us: it is the proxy's, or of no use.
-            return self._without_token(headers, peer, resource)
+            return self._without_token(headers, peer, resource, proxy)
         return await self._with_token(value, rest, peer, resource)
 
     def _is_ours(self, token: bytes) -> bool:
@@ -235,17 +246,17 @@ class Authenticator:
         return any(verifier.recognizes(text) for verifier in self._verifiers)
 
     async def _authenticate_agent(
-        self, headers: RequestHeaders, peer: str, resource: str, query: bytes, agent: str
+        self, headers: RequestHeaders, peer: str, resource: str, query: bytes, agent: str, proxy: str
     ) -> Principal:
         located = self._located(resource, headers)
         if b"authorization" not in headers.raw:
-            raise Refused(401, _HOW, self._challenges.missing(located))
+            raise Refused(401, _how(), self._challenges.missing(located))
         started = self._clock()
-        principal = await self.authenticate(headers, peer, resource=resource, query=query)
+        principal = await self.authenticate(headers, peer, resource=resource, query=query, proxy=proxy)
         if principal.kind != "grant" or principal.agent != agent:
             # In the words and the time of a token that is not valid.
             await self._brake.wait(peer, started)
-            raise Refused(401, _INVALID, self._challenges.invalid(located))
+            raise Refused(401, _invalid(), self._challenges.invalid(located))
         return principal
 
     def _located(self, resource: str, headers: RequestHeaders) -> str:
@@ -283,7 +294,11 @@ class Authenticator:
     async def _with_token(self, value: bytes, rest: bytes, peer: str, resource: str) -> Principal:
         token = rest.strip().decode("latin-1")
         if _TOKEN.fullmatch(token) is None:
-            raise Refused(400, "The Authorization header must carry one token: 'Bearer TOKEN'")
+            message = said(
+                "The Authorization header must carry one token: 'Bearer TOKEN'",
+                "O cabeçalho Authorization deve ter um só token: 'Bearer TOKEN'",
+            )
+            raise Refused(400, message)
         key = (resource, _fingerprint(value).digest())
         known = self._verified.get(key)
         started = self._clock()
@@ -303,12 +318,16 @@ class Authenticator:
             if self._on_refused is not None:
                 await self._on_refused(peer, error.reason)
             challenge = self._challenges.invalid(resource, error.description)
-            raise Refused(401, _INVALID, challenge) from None
+            raise Refused(401, _invalid(), challenge) from None
         except InsufficientScopeError as error:
             self._verified.pop(key, None)
             if self._on_refused is not None:
                 await self._on_refused(peer, error.reason)
-            message = f"The token lacks a scope; needed: {' '.join(error.scopes)}"
+            needed = " ".join(error.scopes)
+            message = said(
+                f"The token lacks a scope; needed: {needed}",
+                f"Falta um escopo ao token; são necessários: {needed}",
+            )
             raise Refused(403, message, self._challenges.insufficient(resource, error.scopes)) from None
         except IssuerUnavailableError as error:  # its verifier has bridged what can be bridged
             self._warn(logging.WARNING, "a token of an issuer cannot be verified", error)
@@ -360,16 +379,13 @@ class Authenticator:
 
     # Without a token
 
-    def _without_token(self, headers: RequestHeaders, peer: str, resource: str) -> Principal:
-        proxied = self._proxied(headers, peer)
+    def _without_token(self, headers: RequestHeaders, peer: str, resource: str, proxy: str) -> Principal:
+        proxied = None if self._proxy is None else self._proxy.identify(headers, proxy or peer)
         if proxied is not None:
             return proxied
-        if self._is_open or (self._admits_local and self._is_local(headers, peer)):
+        if self._is_open or (self._admits_local and not proxy and self._is_local(headers, peer)):
             return _LOCAL
-        raise Refused(401, _HOW, self._challenges.missing(resource))
-
-    def _proxied(self, headers: RequestHeaders, peer: str) -> Principal | None:
-        return None if self._proxy is None else self._proxy.identify(headers, peer)
+        raise Refused(401, _how(), self._challenges.missing(resource))
 
     def _is_local(self, headers: RequestHeaders, peer: str) -> bool:
         """Whether it comes from this machine, and not through a proxy on it."""
@@ -383,24 +399,44 @@ class Authenticator:
         return known and not any(name in headers.raw for name in _FORWARDED)
 
 
-def is_from_this_machine(headers: RequestHeaders, peer: str) -> bool:
+def is_from_this_machine(headers: RequestHeaders, peer: str, proxy: str) -> bool:
     """Whether a request comes from this machine, as far as it says, and not through a proxy on it."""
-    return _is_loopback(peer) and not any(name in headers.raw for name in _FORWARDED)
+    return not proxy and _is_loopback(peer) and not any(name in headers.raw for name in _FORWARDED)
 
 
 def _is_loopback(peer: str) -> bool:
-    address = _address(peer)
+    address = read_address(peer)
     return address is not None and address.is_loopback
 
 
 def _unavailable(seconds: int) -> Refused:
     retry = (b"retry-after", b"%d" % seconds)
-    return Refused(503, "Keys and tokens cannot be checked just now; try again", [retry])
+    message = said(
+        "Keys and tokens cannot be checked just now; try again",
+        "Agora não é possível verificar chaves e tokens; tente de novo",
+    )
+    return Refused(503, message, [retry])
 
 
 _LOCAL = Principal()
-_INVALID = "The key or token is not valid"
-_HOW = "Show who you are: send a key or a token as 'Authorization: Bearer …'"
+
+
+def _invalid() -> str:
+    return said("The key or token is not valid", "A chave ou o token não vale")
+
+
+def _how() -> str:
+    return said(
+        "Show who you are: send a key or a token as 'Authorization: Bearer …'",
+        "Identifique-se: envie uma chave ou um token como 'Authorization: Bearer …'",
+    )
+
+
+def lacks_scope(scopes: Sequence[str]) -> str:
+    needed = " ".join(scopes)
+    return said(
+        f"The token lacks a scope: this needs {needed}", f"Falta um escopo ao token: isto exige {needed}"
+    )
 
 
 def _check_query(query: bytes) -> None:
@@ -409,27 +445,20 @@ def _check_query(query: bytes) -> None:
         return
     names = {name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}
     if "access_token" in names:
-        raise Refused(400, "Send the token in the header 'Authorization: Bearer …', not in the address")
+        message = said(
+            "Send the token in the header 'Authorization: Bearer …', not in the address",
+            "Envie o token no cabeçalho 'Authorization: Bearer …', não no endereço",
+        )
+        raise Refused(400, message)
 
 
 def _check_once(headers: RequestHeaders, name: bytes) -> None:
     if sum(1 for known, _ in headers.pairs if known == name) > 1:
-        raise Refused(400, f"The header {name.decode('latin-1')!r} came more than once")
-
-
-def _address(peer: str) -> IPv4Address | IPv6Address | None:
-    try:
-        address = ip_address(peer.partition("%")[0])
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return mapped or address
-
-
-def _block_of(peer: str) -> str:
-    """The address; of IPv6 the block that one household or machine has."""
-    address = _address(peer)
-    return str(ip_network((address, 64), strict=False)) if isinstance(address, IPv6Address) else peer
+        shown = name.decode("latin-1")
+        message = said(
+            f"The header {shown!r} came more than once", f"O cabeçalho {shown!r} veio mais de uma vez"
+        )
+        raise Refused(400, message)
 
 
 MAX_PROXIED = 1024
@@ -441,22 +470,14 @@ class _TrustedProxy:
     """Reads the headers of a proxy that has identified the caller. From elsewhere they say nothing."""
 
     def __init__(self, config: ProxyConfig) -> None:
-        self._networks = tuple(ip_network(one) for one in config.addresses)
+        self._addresses = AddressSet(config.addresses)
         self._names = tuple(
             name.lower().encode() for name in (config.user, config.groups, config.tenant, config.agent)
         )
-        self._peers: dict[str, bool] = {}
         self._known: dict[tuple[bytes | None, ...], Principal] = {}
 
     def trusts(self, peer: str) -> bool:
-        known = self._peers.get(peer)
-        if known is None:
-            address = _address(peer)
-            known = address is not None and any(address in network for network in self._networks)
-            if len(self._peers) >= MAX_PROXIED:
-                self._peers.clear()
-            self._peers[peer] = known
-        return known
+        return self._addresses.has(peer)
 
     def identify(self, headers: RequestHeaders, peer: str) -> Principal | None:
         """Whom the proxy names; None if it names nobody, or if this is not the proxy."""
@@ -528,7 +549,7 @@ class _Brake:
     async def wait(self, peer: str, started: float) -> None:
         """Count a refusal, and wait for its time. Too many that wait at once get 429 without waiting."""
         now = self._clock()
-        peer = _block_of(peer)
+        peer = block_of(peer)
         known = self._peers.get(peer)
         if known is None:
             if len(self._peers) >= MAX_PEERS:
@@ -542,7 +563,11 @@ class _Brake:
         delay = min(LONGEST_REFUSAL, REFUSAL_SECONDS * 2**over)
         if known.waiting >= MAX_WAITING:
             retry = (b"retry-after", b"%d" % max(1, round(delay)))
-            raise Refused(429, "Too many requests with keys or tokens that are not valid", [retry])
+            message = said(
+                "Too many requests with keys or tokens that are not valid",
+                "Requisições demais com chaves ou tokens que não valem",
+            )
+            raise Refused(429, message, [retry])
         known.waiting += 1
         try:
             await self._sleep(max(0.0, started + delay - now))

@@ -26,10 +26,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..config.callers import AuthConfig
+from ..config.names import lookalikes
 from ..state.factory import lasting_state
 from ..state.store import DAY, State, StateError, StateUnavailableError, StateUnusableError, WindowSpend
 from ..wire.call import CallBudget, Grant, Principal, Right
-from ..wire.errors import McpError, Unavailable
+from ..wire.errors import GRANT_ENDED, McpError, Unavailable
 from ..wire.seal import Sealer, digest
 from .authenticator import OUTAGE_SECONDS
 from .errors import InsufficientScopeError, InvalidTokenError, VerifierUnavailableError
@@ -46,7 +47,6 @@ from .grant_token import (
     signatures,
 )
 from .keys import ApiKey, ApiKeys
-from .names import lookalikes
 
 BELIEVED_SECONDS = 2.0
 """How long an answer of the store is used again: a revocation takes effect within this time."""
@@ -59,7 +59,6 @@ REVOKED_KEPT = 400 * DAY
 MAX_BELIEVED = 10_000
 MAX_MADE_AN_HOUR = 1000
 """By one owner."""
-GRANT_ENDED = -32030
 _SHOWN_BY_TOKEN = ("jwt", "introspection", "login")
 _ID = re.compile(r"[0-9a-f]{16}")
 _ASK = "ask the agent that made it for another one"
@@ -461,22 +460,32 @@ class Grants:
     async def _take_name(self, parent: Principal, record: GrantRecord) -> None:
         """Refuse a name that looks like one that this caller or an API key has, and remember it."""
         name = record.name
-        similar = None if self._keys is None else await self._keys.similar_agent(name)
         places = [
             self._key("grant-name", digest(parent.owner.encode(), form.encode()))
             for form in dict.fromkeys(lookalikes(name))
         ]
+        similar = None if self._keys is None else await self._keys.similar_agent(name)
         for place in places:
-            known = await self._state.get(place)
-            if known is not None and known.decode() != name:
-                similar = known.decode()
+            similar = await self._other_name(place, name) or similar
+        if similar is None:
+            for place in places:
+                similar = await self._note_name(place, name) or similar
         if similar is not None:
             raise GrantError(
                 f"the name {name!a} differs from {similar!a} only by case, by Unicode form or by look",
                 f"use {similar!a}, or choose another name",
             )
-        for place in places:
-            await self._state.put(place, name.encode(), self._auth.grant_ttl)
+
+    async def _other_name(self, place: str, name: str) -> str | None:
+        known = await self._state.get(place)
+        return None if known is None or known.decode() == name else known.decode()
+
+    async def _note_name(self, place: str, name: str) -> str | None:
+        """Returns the name that another process has noted in this moment instead."""
+        for known in (None, name.encode()):
+            if await self._state.swap(place, known, name.encode(), self._auth.grant_ttl):
+                return None
+        return await self._other_name(place, name)
 
     # Managing
 

@@ -20,12 +20,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..config.names import lookalikes
 from ..state.factory import lasting_state
 from ..state.store import State, StateError, StateUnusableError
 from ..wire.call import Principal
 from ..wire.seal import Sealer
 from .errors import InvalidTokenError, VerifierUnavailableError
-from .names import canonical_name, canonical_user, lookalikes
+from .names import canonical_name, canonical_user
 
 logger = logging.getLogger("toolyard.callers")
 

@@ -16,8 +16,9 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ..config import Composio, ServerConfig
-from ..kit.events import ChangeEvent, EventHub
+from ..kit.events import TOOLS_CHANGED, ChangeEvent, EventHub
 from ..kit.features.resources import UriTemplate
+from ..languages import said
 from ..upstream.connection import StartProgress
 from ..wire.call import Call, thread_of
 from .items import (
@@ -28,11 +29,15 @@ from .items import (
     TOOLS,
     ItemKind,
     UpstreamItem,
+    item_json,
     name_filter,
+    own_address,
     resource_alias,
     shown_name,
+    with_owner,
 )
 
+MAX_CLASHES = 20
 MAX_EACH = 512
 MAX_BYTES = 32 * 1024 * 1024
 _OVERHEAD = 500
@@ -147,8 +152,6 @@ def _compiled(uri: str) -> UriTemplate | None:
 
 
 FAILED_BEFORE_SECONDS = 0.5
-STARTING = "it is still starting"
-
 ServerState = Literal["starting", "ready", "down"]
 ItemTransform = Callable[[UpstreamItem], UpstreamItem]
 
@@ -182,7 +185,7 @@ class ServerCatalogue:
         self,
         config: ServerConfig,
         number: int,
-        transform: ItemTransform,
+        transform: ItemTransform | None = None,
         starting: Callable[[], StartProgress | None] = lambda: None,
     ) -> None:
         self._transform = transform
@@ -194,6 +197,8 @@ class ServerCatalogue:
         self.identity = ServerIdentity()
         self.was_read = False
         """Whether its lists were ever read, by this process or an earlier one."""
+        self.written = False
+        """Whether a tool was called, since its lists were read, that may have changed them."""
         self.failed_before = False
         """Whether an earlier process tried and never read its lists: nobody waits long for it."""
         self.fault: str | None = None
@@ -236,12 +241,16 @@ class ServerCatalogue:
         Our own words come first, up to a colon; words of a program come after it.
         """
         if self.state == "starting" and (self.fault is not None or not self.was_read):
-            return f"{STARTING}: {self._starting() or StartProgress(self.age)}"
+            how = str(self._starting() or StartProgress(self.age))
+            return said(f"it is still starting: {how}", f"ainda está iniciando: {how}")
         return self.fault or ""
 
     def reconfigure(self, config: ServerConfig) -> None:
         self._allows = name_filter(config.allow, config.deny)
         self._rename = config.rename
+        leaves_out = config.allow != ("*",) or bool(config.deny)
+        self.is_whole = self._transform is None and not leaves_out and not config.rename
+        """Whether its lists are shown as the upstream sends them."""
         self.pinned = frozenset(config.pinned)
         self.description = config.description
         for kind in KINDS:
@@ -258,7 +267,7 @@ class ServerCatalogue:
         for item in items:
             if named and not self._allows(item.own):
                 continue
-            item = self._transform(item) if kind is TOOLS else item
+            item = self._transformed(kind, item)
             entry = self.entry(item) if named else CatalogueEntry(self.name, item.own, item.own, item)
             found.setdefault(entry.bare, entry)
         if kind is TEMPLATES:
@@ -268,6 +277,17 @@ class ServerCatalogue:
         self._by_bare[kind.name] = found
         self.entries[kind.name] = list(found.values())
         return changed
+
+    def _transformed(self, kind: ItemKind, item: UpstreamItem) -> UpstreamItem:
+        return item if self._transform is None or kind is not TOOLS else self._transform(item)
+
+    def shown(self, kind: ItemKind, item: UpstreamItem) -> bytes | None:
+        """An item of a list that was just read, under its bare name; None if it is left out."""
+        if kind.key != "name":
+            return item_json(kind, item, item.own)
+        if not self._allows(item.own):
+            return None
+        return item_json(kind, self._transformed(kind, item), self._rename.get(item.own, item.own))
 
     def entry(self, item: UpstreamItem) -> CatalogueEntry:
         """A tool or prompt with the names that it is shown under."""
@@ -287,6 +307,10 @@ class ServerCatalogue:
 
     def find(self, kind: ItemKind, bare: str) -> CatalogueEntry | None:
         return self._by_bare[kind.name].get(bare)
+
+    @property
+    def has_resources(self) -> bool:
+        return bool(self.entries[RESOURCES.name] or self.entries[TEMPLATES.name])
 
     def has_scheme(self, uri: str) -> bool:
         """Whether it lists a resource or template with the scheme of this address."""
@@ -313,7 +337,7 @@ class ServerCatalogue:
 class Catalogue:
     """`transform` changes the definition of a tool before it is shown."""
 
-    def __init__(self, transform: ItemTransform = lambda item: item) -> None:
+    def __init__(self, transform: ItemTransform | None = None) -> None:
         self._transform = transform
         self.servers: dict[str, ServerCatalogue] = {}
         self.hub = EventHub()
@@ -321,6 +345,10 @@ class Catalogue:
         self._numbers = 0
         self.orders: dict[str, list[CatalogueEntry]] = {}
         """The whole lists by kind, as far as they were asked for since the last change."""
+        self._aliases: dict[str, dict[str, str]] = {}
+        """By server: its addresses that lead to another, which comes first, and those that lead to it."""
+        self.has_rivals = False
+        """Whether several servers have resources, so that an address of one may lead to another."""
         self._index: dict[str, dict[str, CatalogueEntry]] = {}
 
     def add(
@@ -341,25 +369,71 @@ class Catalogue:
     def changed(self, server: str, kinds: tuple[ItemKind, ...]) -> None:
         """Tell listeners that an upstream's lists have changed."""
         self._forget()
+        if RESOURCES in kinds or TEMPLATES in kinds:
+            self.all(RESOURCES)
         for method in dict.fromkeys(kind.changed for kind in kinds):
             self.hub.publish(ChangeEvent(method, server))
+
+    def note_written(self, server: str) -> None:
+        """A tool was called that may have changed what there is."""
+        if (known := self.servers.get(server)) is not None:
+            known.written = True
 
     def _forget(self) -> None:
         self.orders.clear()
         self._index.clear()
 
+    def arrange(self, servers: Sequence[str]) -> None:
+        """Put the servers into the order of the configuration: of one address the first server has it."""
+        known = [self.servers[name] for name in servers if name in self.servers]
+        self.servers = {server.name: server for server in known}
+        numbers = [server.number for server in known]
+        if numbers != sorted(numbers):
+            for server in known:
+                self._numbers += 1
+                server.number = self._numbers
+            self.changed("", (RESOURCES, TEMPLATES))
+        else:
+            self.all(RESOURCES)
+
     def all(self, kind: ItemKind) -> list[CatalogueEntry]:
-        """Every entry in the order of mounting. The later of two resources with one address gets an alias."""
+        """Every entry in the order of the configuration.
+
+        Of two resources with one address the first says whose it is, and the other gets an alias.
+        """
         order = self.orders.get(kind.name)
         if order is None:
             found: dict[str, CatalogueEntry] = {}
+            aliases: dict[str, dict[str, str]] = {}
             for entry in self._in_order(kind):
-                if entry.name in found and kind is RESOURCES:
-                    entry = replace(entry, name=resource_alias(entry.server, entry.item.own))
+                first = found.get(entry.name)
+                if kind is RESOURCES and (first is not None or own_address(entry.name) is not None):
+                    if first is not None:
+                        found[entry.name] = replace(first, item=with_owner(first.item, first.server))
+                    alias = resource_alias(entry.server, entry.item.own)
+                    aliases.setdefault(entry.server, {})[entry.item.own] = alias
+                    entry = replace(entry, name=alias)
                 found.setdefault(entry.name, entry)
+            if kind is RESOURCES:
+                self._aliases = aliases
+                offering = [one for one in self.servers.values() if one.has_resources]
+                self.has_rivals = len(offering) > 1
             self._index[kind.name] = found
             order = self.orders[kind.name] = list(found.values())
         return order
+
+    def clashes(self, server: str) -> list[str]:
+        """What of a server's addresses leads to another one."""
+        found = [
+            f"{own!r} leads to {entry.server!r}, which comes first; its own is {alias!r}"
+            for own, alias in self._aliases.get(server, {}).items()
+            if (entry := self.find(RESOURCES, own)) is not None
+        ]
+        for one in self.servers[server].entries[TEMPLATES.name]:
+            entry = self.find(TEMPLATES, one.name)
+            if entry is not None and entry.server != server:
+                found.append(f"{one.name!r} leads to {entry.server!r} first, which has the same template")
+        return found[:MAX_CLASHES]
 
     def _in_order(self, kind: ItemKind) -> Iterator[CatalogueEntry]:
         for server in sorted(self.servers.values(), key=lambda server: server.number):
@@ -383,7 +457,10 @@ class Catalogue:
         found = [server.entry(item) for item in items if server.allows(item.own)]
         found = [server.find(TOOLS, entry.bare) or entry for entry in found]
         new = [entry for entry in found if server.find(TOOLS, entry.bare) is None]
+        known = {entry.name: entry for entry in self._discovered.all(conversation)}
         self._discovered.add(new, conversation)
+        if any(known.get(entry.name) != entry for entry in new):
+            self.hub.publish(ChangeEvent(TOOLS_CHANGED, name, conversation))
         return found
 
     def find_discovered(self, name: str, conversation: str) -> CatalogueEntry | None:

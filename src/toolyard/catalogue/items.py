@@ -9,13 +9,14 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
-from typing import Any
-from urllib.parse import quote
+from typing import Any, cast
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ..config.names import cut_prefix, slug
 from ..wire.errors import McpError
 from ..wire.headers import ParamHeader, param_headers
 from ..wire.messages import check_text, encode
@@ -157,10 +158,12 @@ def name_filter(allow: Iterable[str], deny: Iterable[str]) -> Callable[[str], bo
 
 
 ALIAS = "toolyard://"
+PAGE = "ui://"
+PAGE_ALIAS = "ui://toolyard.server/"
+"""Hosts show a page (MCP Apps) only under an address of this scheme."""
+SERVER_MARK = "toolyard/server"
 MAX_NAME = 64
-MAX_SERVER = 20
 _FIT = re.compile(r"[a-zA-Z0-9_-]+")
-_UNFIT = re.compile(r"[^a-zA-Z0-9_-]+")
 _HASH = 8
 _MARKED = re.compile(r"_[0-9a-f]{8}$")
 
@@ -172,9 +175,9 @@ def shown_name(server: str, own: str) -> str:
     if len(plain) <= MAX_NAME and _FIT.fullmatch(plain) and clear:
         return plain
     mark = hashlib.blake2b(f"{server}\0{own}".encode(), digest_size=_HASH // 2).hexdigest()
-    start = f"mcp__{_slug(server)[:MAX_SERVER].rstrip('_-')}__"
+    start = f"mcp__{cut_prefix(server)}__"
     room = MAX_NAME - len(start) - _HASH - 1
-    return f"{start}{_slug(own)[:room].rstrip('_-')}_{mark}"
+    return f"{start}{slug(own)[:room].rstrip('_-')}_{mark}"
 
 
 def prefix_of(server: str) -> str:
@@ -184,8 +187,35 @@ def prefix_of(server: str) -> str:
 
 def resource_alias(server: str, uri: str) -> str:
     """An address that names the server: `toolyard://<server>/<address, percent-encoded>`."""
-    return f"{ALIAS}{quote(server, safe='')}/{quote(uri, safe='')}"
+    start = PAGE_ALIAS if uri.startswith(PAGE) else ALIAS
+    return f"{start}{quote(server, safe='')}/{quote(uri, safe='')}"
 
 
-def _slug(text: str) -> str:
-    return re.sub(r"__+", "_", _UNFIT.sub("_", text)).strip("_-") or "x"
+def own_address(uri: str) -> tuple[str, str] | None:
+    """The server and the address that an alias stands for; None if it is none."""
+    for start in (ALIAS, PAGE_ALIAS):
+        if uri.startswith(start):
+            server, _, own = uri.removeprefix(start).partition("/")
+            return unquote(server), unquote(own)
+    return None
+
+
+def with_owner(item: UpstreamItem, server: str) -> UpstreamItem:
+    """A resource that says in its `_meta` whose it is."""
+    members = msgspec.json.decode(b"{" + item.rest, type=dict[str, Any])
+    meta = members.get("_meta")
+    about = cast(dict[str, Any], meta) if isinstance(meta, dict) else {}
+    return replace(item, rest=encode({**members, "_meta": {**about, SERVER_MARK: server}})[1:])
+
+
+def with_own_page(item: UpstreamItem, address_of: Callable[[str], str]) -> UpstreamItem:
+    """A tool whose page (MCP Apps) is read under the address that leads to it."""
+    members = msgspec.json.decode(b"{" + item.rest, type=dict[str, Any])
+    meta = members.get("_meta")
+    about = cast(dict[str, Any], meta) if isinstance(meta, dict) else {}
+    ui = about.get("ui")
+    page = cast(dict[str, Any], ui).get("resourceUri") if isinstance(ui, dict) else None
+    if not isinstance(page, str) or (address := address_of(page)) == page:
+        return item
+    about["ui"] = {**cast(dict[str, Any], ui), "resourceUri": address}
+    return replace(item, rest=encode(members)[1:])

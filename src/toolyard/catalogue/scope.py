@@ -18,7 +18,7 @@ from .catalogue import (
     ServerState,
     TemplateMatcher,
 )
-from .items import KINDS, RESOURCES, TEMPLATES, TOOLS, ItemKind
+from .items import KINDS, RESOURCES, TEMPLATES, TOOLS, ItemKind, UpstreamItem
 
 
 class Sight(Protocol):
@@ -70,7 +70,10 @@ class VisibleServer(Protocol):
     def entries(self) -> Mapping[str, list[CatalogueEntry]]: ...
     @property
     def templates(self) -> TemplateMatcher: ...
+    @property
+    def is_whole(self) -> bool: ...
 
+    def shown(self, kind: ItemKind, item: UpstreamItem) -> bytes | None: ...
     def find(self, kind: ItemKind, bare: str) -> CatalogueEntry | None: ...
     def entry_of(self, own: str) -> CatalogueEntry: ...
     def has_scheme(self, uri: str) -> bool: ...
@@ -92,6 +95,7 @@ class VisibleCatalogue(Protocol):
     def all(self, kind: ItemKind) -> list[CatalogueEntry]: ...
     def find(self, kind: ItemKind, name: str) -> CatalogueEntry | None: ...
     def find_discovered(self, name: str, conversation: str) -> CatalogueEntry | None: ...
+    def discovered(self, conversation: str) -> list[CatalogueEntry]: ...
     def permits(self, server: str, own: str) -> bool:
         """Whether a tool may be known of by its own name, listed or not."""
         ...
@@ -195,6 +199,14 @@ class ServerScope:
         return self._templates[1]
 
     @property
+    def is_whole(self) -> bool:
+        return False
+
+    def shown(self, kind: ItemKind, item: UpstreamItem) -> bytes | None:
+        seen = self._sight.sees(kind, self.name, item.own, item.reads)
+        return self.whole.shown(kind, item) if seen else None
+
+    @property
     def is_visible(self) -> bool:
         """Whether the caller may know that there is such a server."""
         if not self._sight.reaches(self.name):
@@ -296,9 +308,13 @@ class CatalogueScope:
 
     def find_discovered(self, name: str, conversation: str) -> CatalogueEntry | None:
         entry = self._whole.find_discovered(name, conversation)
-        if entry is None or not self._sight.sees(TOOLS, entry.server, entry.item.own, entry.item.reads):
-            return None
-        return entry
+        return entry if entry is not None and self._sees(entry) else None
+
+    def discovered(self, conversation: str) -> list[CatalogueEntry]:
+        return [entry for entry in self._whole.discovered(conversation) if self._sees(entry)]
+
+    def _sees(self, tool: CatalogueEntry) -> bool:
+        return self._sight.sees(TOOLS, tool.server, tool.item.own, tool.item.reads)
 
     def permits(self, server: str, own: str) -> bool:
         return server in self._whole.servers and self._server(server).permits(own)

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 
 from .._version import __version__
 from ..config import ServerConfig
+from ..file_access import explain
 from .catalogue import ServerCatalogue, ServerIdentity
 from .items import KINDS, UnusableItemError, item_json, read_item
 
@@ -43,11 +44,16 @@ class CatalogueStore:
     def load(self, config: ServerConfig, server: ServerCatalogue) -> None:
         """Fill in the lists that were saved last. A file that cannot be read is ignored."""
         path = self._path(config.name)
-        if path is None or not path.is_file():
+        if path is None:
             return
         try:
             saved = msgspec.json.decode(path.read_bytes(), type=_File)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._warn("the lists of servers that were saved cannot be read", path, error)
+            return
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             logger.warning("the saved catalogue of %r cannot be read: %s", config.name, error)
             return
         if saved.format != FORMAT or saved.by != __version__ or saved.where != _where(config):
@@ -81,9 +87,13 @@ class CatalogueStore:
         try:
             await asyncio.to_thread(_write, path, body)
         except OSError as error:
-            if not self._warned:
-                self._warned = True
-                logger.warning("the catalogue cannot be saved in %s: %s", path.parent, error.strerror)
+            self._warn("the lists of servers cannot be saved", path, error)
+
+    def _warn(self, what: str, path: Path, error: OSError) -> None:
+        """Once: what is wrong with one file is wrong with all, as a rule."""
+        if not self._warned:
+            self._warned = True
+            logger.warning("%s: %s", what, explain(error, path))
 
     def _path(self, server: str) -> Path | None:
         if self._folder is None:

@@ -73,7 +73,9 @@ class CatalogueSync:
         health: UpstreamHealth,
         queue: asyncio.Semaphore,
         lazy: bool,
+        on_demand: bool = False,
     ) -> None:
+        """`on_demand`: the lists are read when something needs them; clients ask the upstream itself."""
         self._config = config
         self._server = server
         self._catalogue = catalogue
@@ -84,6 +86,11 @@ class CatalogueSync:
         self._health = health
         self._queue = queue
         self._lazy = lazy
+        self._on_demand = on_demand
+        self._is_uncached = False
+        """Whether the upstream says of a list that it may change at any time."""
+        self._waiting: list[asyncio.Future[None]] = []
+        """Those who wait for lists that are read from now on."""
         self._wake = asyncio.Event()
         self._stale: set[str] = set()
         self._announced: set[str] = set()
@@ -93,6 +100,8 @@ class CatalogueSync:
         self._recent: list[float] = []
         self._saving: set[asyncio.Task[None]] = set()
         self._reading = False
+        self._listens_elsewhere = False
+        """Whether a connection was opened since it began to listen; that one may be of another era."""
         self._slow_down = False
         """Whether its last list was not valid: then it is not read again at once."""
         self._has_warned = False
@@ -116,15 +125,37 @@ class CatalogueSync:
         self._lazy = False
         self._wake.set()
 
+    @property
+    def may_have_changed(self) -> bool:
+        """Whether a tool was called that may have changed the lists, or the upstream wants to be asked."""
+        server = self._server
+        if self._lazy or server.fault is not None:
+            return False
+        return server.written or self._is_uncached or (self._on_demand and not server.was_read)
+
+    async def read_now(self, wait: float) -> None:
+        """Read its lists, and wait for that a little."""
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append(done)
+        self._stale.update(kind.name for kind in KINDS)
+        self._on_demand = False
+        self._wake.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await done
+
     def session_opened(self) -> None:
         """A caller opened a new session, whose lists may differ."""
-        if not self._reading:
+        if not self._reading and not self._on_demand:
             self._stale.update(kind.name for kind in KINDS)
+            self._listens_elsewhere = True
             self.wake()
 
     def refresh_if_old(self) -> None:
         """Read its lists again in the background if they are old; called when a client lists them."""
-        if not self._lazy and time.monotonic() - self._read_at > self._ttl:
+        if self._lazy or self._on_demand:
+            return
+        if time.monotonic() - self._read_at > self._ttl:
             self._stale.update(kind.name for kind in KINDS)
             self._wake.set()
 
@@ -155,7 +186,9 @@ class CatalogueSync:
                         await self._wake.wait()
                 continue
             except McpError as error:
-                self._failed(getattr(error, "reason", error.message))
+                # What is before the colon is for everybody; the rest may have a server's own words.
+                said = f"it answered with an error: {error.message}"
+                self._failed(error.reason if isinstance(error, UpstreamError) else said)
             except Exception as error:  # a supervisor goes on after any error
                 logger.error("catalogue sync of %s failed", self._config.name, exc_info=error)
                 self._failed("unexpected error; see the log")
@@ -169,7 +202,7 @@ class CatalogueSync:
             async with self._queue:
                 await self._refresh(KINDS)
         else:
-            await self._refresh(KINDS)
+            await self._refresh(() if self._on_demand else KINDS)
 
     def _failed(self, reason: str) -> None:
         self.report_fault(reason)
@@ -194,6 +227,17 @@ class CatalogueSync:
         task.add_done_callback(self._saving.discard)
 
     async def _refresh(self, kinds: tuple[ItemKind, ...]) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._server.written = False
+        try:
+            await self._read_all(kinds)
+        finally:
+            for one in waiting:
+                if not one.done():
+                    one.set_result(None)
+
+    async def _read_all(self, kinds: tuple[ItemKind, ...]) -> None:
+        """No kinds: only what the upstream says of itself."""
         server = self._server
         seconds = self._config.connect_timeout + min(self._config.timeout, 10.0)
         # A starting program has a time limit of its own.
@@ -223,11 +267,12 @@ class CatalogueSync:
         server.digests |= {name: listed.digest for name, listed in found.items()}
         ttls = [listed.ttl for listed in lists if listed.ttl is not None]
         self._ttl = max(SHORTEST_TTL, min([*ttls, REFRESH_SECONDS]))
+        self._is_uncached = 0 in ttls
         self._read_at = time.monotonic()
         server.notes = tuple(note for listed in lists for note in listed.notes)
         new = not server.was_read or server.identity != identity
         server.identity = identity
-        server.was_read = True
+        server.was_read = server.was_read or bool(kinds)
         recovered = server.fault is not None
         if recovered:
             since = "" if self._down_since is None else f" after {time.monotonic() - self._down_since:.1f} s"
@@ -263,6 +308,10 @@ class CatalogueSync:
 
     async def _follow_changes(self) -> None:
         """Keep the lists current until the upstream ends the subscription."""
+        while self._on_demand:  # its clients hear it themselves
+            await self._wake.wait()
+            self._wake.clear()
+            await self._refresh(() if self._on_demand else KINDS)
         listening = asyncio.create_task(self._listen())
         try:
             while not listening.done():
@@ -273,6 +322,9 @@ class CatalogueSync:
                     waking.cancel()
                 if self._wake.is_set():
                     self._wake.clear()
+                    if self._listens_elsewhere:
+                        await _ended(listening)
+                        listening = asyncio.create_task(self._listen())
                     await self._read_changes()
             await listening
         finally:
@@ -283,7 +335,8 @@ class CatalogueSync:
         self._recent = [moment for moment in self._recent if now - moment < 30.0] + [now]
         flapping = len(self._recent) > FLAPPING_COUNT or self._slow_down
         self._slow_down = False
-        await asyncio.sleep(FLAPPING_SECONDS if flapping else DEBOUNCE_SECONDS)
+        if not self._waiting:
+            await asyncio.sleep(FLAPPING_SECONDS if flapping else DEBOUNCE_SECONDS)
         self._wake.clear()
         stale, self._stale = self._stale, set()
         announced, self._announced = self._announced, set()
@@ -297,6 +350,7 @@ class CatalogueSync:
             self._catalogue.changed(self._config.name, same)
 
     async def _listen(self) -> None:
+        self._listens_elsewhere = False
         wanted = dict.fromkeys(("toolsListChanged", "promptsListChanged", "resourcesListChanged"), True)
         params = Raw(encode({"notifications": wanted, "_meta": self._meta}))
         try:
@@ -310,8 +364,9 @@ class CatalogueSync:
     # The channel of `subscriptions/listen`
 
     async def notify(self, method: str, params: Any) -> None:
-        kinds = [kind.name for kind in KINDS if kind.changed == method]
-        if kinds:
+        changed = tuple(kind for kind in KINDS if kind.changed == method)
+        if changed:
+            kinds = [kind.name for kind in changed]
             self._stale.update(kinds)
             self._announced.update(kinds)
             self._wake.set()

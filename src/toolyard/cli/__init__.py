@@ -15,7 +15,7 @@ import click
 from .._version import __version__
 from .commands.options import wants_debug
 from .process import exit_despite_threads
-from .ui.messages import CommandError, report_error, unexpected_error
+from .ui.messages import CommandError, can_ask, report_error, unexpected_error
 
 # The command's name and its module; after a colon its name there, if that is not `command`.
 COMMANDS = {
@@ -34,6 +34,7 @@ COMMANDS = {
     "envs": "commands.envs",
     "check": "commands.check",
     "doctor": "commands.doctor",
+    "extras": "commands.extras",
     "vault": "commands.vault:vault",
     "secret": "commands.vault:secret",
     "login": "commands.login:login",
@@ -101,7 +102,7 @@ class CommandGroup(click.Group):
             status = super().main(*args, standalone_mode=False, **extra)
         except click.ClickException as error:
             report_error(error)
-            status = error.exit_code
+            status = _status_after(error)
         except click.Abort:
             status = INTERRUPTED
         except SystemExit as exit:
@@ -118,6 +119,22 @@ class CommandGroup(click.Group):
             raise
         except BaseException as error:
             raise unexpected_error(error, wants_debug(ctx)) from error
+
+
+def _status_after(error: click.ClickException) -> int:
+    """The status of a failed command, or of the same with the extra that it wanted."""
+    if not can_ask():
+        return error.exit_code
+    from .commands.extras import offer  # 10 ms, for importlib.metadata
+
+    try:
+        status = offer(error)
+    except click.ClickException as another:
+        report_error(another)
+        return another.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    return error.exit_code if status is None else status
 
 
 @click.group(

@@ -1,14 +1,16 @@
 """Loads the server that a TARGET names: a module, a file, a table, or a bundled server."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..config.servers import is_table, module_and_options, module_of
+from ..wire.seal import Sealer
 from .json_values import as_object
-from .serving.session_key import check_key_variable
+from .serving.session_key import check_key_variable, session_key
 from .ui.messages import CommandError
 
 if TYPE_CHECKING:
@@ -18,18 +20,25 @@ DEMO = "toolyard.servers.demo:server"
 
 
 def load(target: str | None, debug: bool = False, options: Mapping[str, Any] | None = None) -> "Server":
-    """Load the server that `target` names, a bundled one by its name, a table by its file."""
+    """Load the server that `target` names, a bundled one by its name, a table by its file.
+
+    Without a key of its own it has the stored one, so that a cursor holds in the next process too. The file
+    is read or created when something is sealed.
+    """
     check_key_variable()
     from ..kit import loader  # other commands do not need the kit
 
     module, settings = module_and_options(target or DEMO, options or {})
     try:
-        return loader.load(module, debug, settings)
+        server = loader.load(module, debug, settings)
     except loader.LoadError as error:
         # For a table, the message names the file and line already.
         message = error.message.removeprefix(f"{module_of('rest')!r}: ")
         meant = (_config_hint(target) or _mounted_hint(target)) if target else None
         raise CommandError(message, *([meant] if meant else error.hints), details=error.details) from error
+    if not server.has_own_key:
+        server.sealer = Sealer(partial(session_key, None), server.name)
+    return server
 
 
 def _config_hint(target: str) -> str | None:

@@ -63,17 +63,17 @@ def current() -> Traffic | None:
     return None if context is None else context.meta.get(_KEY)
 
 
-def open_backend(spec: str) -> "Backend":
+def open_backend(spec: str, text_calls: bool = False) -> "Backend":
     """The backend of a model, as `record` or `replay` want it. Raises ModelError."""
     from ..agents.loop import CLAUDE
     from ..agents.loop import open_backend as open_directly
 
     tapped = current()
     if tapped is None:
-        return open_directly(spec)
+        return open_directly(spec, text_calls)
     if spec.partition(":")[0] == CLAUDE:
         warn("Claude Code speaks with its model by itself: only the servers are recorded and replayed")
-    return open_directly(spec, **tapped.model_options())
+    return open_directly(spec, text_calls, **tapped.model_options())
 
 
 class RecordedTraffic:

@@ -176,7 +176,10 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """End the session, and what was started for it. A server object that was given is left as it is."""
+        """End the session, and what was started for it.
+
+        A server object that was given can be used again: of it, only what opens again is closed.
+        """
         conversation, self._open = self._open, None
         opened, self._opened = self._opened, None
         try:

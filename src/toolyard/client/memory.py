@@ -57,7 +57,7 @@ class MemoryConnector:
         self._identity = identity or Identity()
         self._keys = keys
 
-    async def open(self, profile: ClientProfile) -> UpstreamConnection:
+    async def open(self, profile: ClientProfile, era: Era | None = None) -> UpstreamConnection:
         version = LATEST_MODERN if self._era == "modern" else profile.version
         info = msgspec.json.decode(profile.info, type=ClientInfo)
         capabilities = msgspec.json.decode(profile.capabilities, type=dict[str, Any])
@@ -66,6 +66,9 @@ class MemoryConnector:
         connection = InMemoryConnection(self._service, caller, secrets_)
         await connection.open(profile)
         return connection
+
+    async def denies_modern(self, connection: UpstreamConnection) -> bool:
+        return False
 
 
 class InMemoryConnection:
@@ -140,8 +143,8 @@ class InMemoryConnection:
     def unwatch(self, watcher: ChangeWatcher) -> None:
         self._watchers.pop(watcher, None)
 
-    def adopt(self, listener: RequestListener) -> None:
-        self._home = listener
+    def adopt(self, listener: RequestListener | None) -> None:
+        self._home = listener or SILENT
 
     def changed(self, method: str, params: Raw) -> None:
         for watcher in list(self._watchers):

@@ -88,7 +88,10 @@ def _in_memory(target: Any, options: TargetOptions) -> Opened:
             "give a Server, a URL, a command as a list, or the path of a configuration file",
         )
     connector = MemoryConnector(service, options.era or "modern", options.identity, options.keys)
-    return Opened(name_of(target), connector)
+    if service is target:
+        return Opened(name_of(target), connector)
+    target.begin_client()
+    return Opened(name_of(target), connector, close=target.end_client)
 
 
 def _at_address(url: str, options: TargetOptions) -> Opened:

@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from .secrets import Headers, Secret
+
 
 class IssuerConfig(Struct, frozen=True, kw_only=True):
     """One issuer of tokens: JWTs that are checked here, or opaque tokens that it is asked about."""
@@ -16,7 +18,7 @@ class IssuerConfig(Struct, frozen=True, kw_only=True):
     """Where its keys are; without it, its metadata say."""
     introspection_url: str = ""
     client_id: str = ""
-    client_secret: str = ""
+    client_secret: Secret = ""
     claims: dict[str, str] = {}
     """Which claim gives `tenant`, `subject`, `agent`, `client` or `groups`; a dot leads into an object."""
     tenant: str = ""
@@ -42,7 +44,7 @@ class LoginClientConfig(Struct, frozen=True, kw_only=True):
     id: str
     redirect_uris: tuple[str, ...]
     name: str = ""
-    secret: str = ""
+    secret: Secret = ""
     """Empty for a client that can keep none."""
 
 
@@ -52,7 +54,7 @@ class LoginServerConfig(Struct, frozen=True, kw_only=True):
     issuer: str = ""
     """Where users sign in; empty: here, as users of `toolyard logins users`."""
     client_id: str = ""
-    client_secret: str = ""
+    client_secret: Secret = ""
     issuer_scopes: tuple[str, ...] = ("openid", "profile", "email")
     """What the issuer is asked for."""
     claims: dict[str, str] = {}
@@ -192,7 +194,7 @@ class AuditConfig(Struct, frozen=True, kw_only=True):
     keep: float = 90 * 24 * 3600.0
     """Records older than this are removed, in whole files or in order."""
     webhook: str = ""
-    webhook_headers: dict[str, str] = {}
+    webhook_headers: Headers = {}
     syslog: str = ""
     """`HOST:PORT` (UDP, RFC 5424) or the path of a socket."""
 

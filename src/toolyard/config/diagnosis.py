@@ -13,11 +13,13 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from ..file_access import is_missing
 from . import caller_tables, tables
 from .errors import ConfigError, ConfigValueError, nearest_or_all
 from .files import display_path, read
-from .loader import KEYS, config_files, is_foreign, load, resolved_environment, server_tables
+from .loader import KEYS, config_files, environment, is_foreign, load, resolved_environment, server_tables
 from .models import Config, ResolveReferences, ServerConfig, Stdio
+from .names import ServerNames
 from .servers import OWN_PROGRAM, ServerEntry, check_keys, server_config
 from .values import nonempty, table, texts
 
@@ -48,10 +50,12 @@ class Diagnosis(Struct, frozen=True):
 def diagnose(
     path: Path, env: Mapping[str, str] = os.environ, resolve: ResolveReferences | None = None
 ) -> Diagnosis:
-    resolved = env
+    variables = resolved = env
     with suppress(ConfigError):  # it is named below
-        resolved = resolved_environment(config_files(path), env, resolve)[1]
-    found = _Findings(env, resolved)
+        sources = config_files(path)
+        resolved = variables = environment(sources, env)[0]
+        resolved = resolved_environment(sources, variables, resolve)[1]
+    found = _Findings(variables, resolved)
     found.read_file(Path(os.path.abspath(path.expanduser())), is_main=True)
     try:
         config = load(path, env, resolve)
@@ -73,6 +77,7 @@ class _Findings:
         self.files: list[Path] = []
         self._seen: set[str] = set()
         self._entries: dict[str, ServerEntry] = {}
+        self._names = ServerNames()
 
     def add(self, level: Level, message: str, hint: str | None = None) -> None:
         """The message of a ConfigError begins with its place."""
@@ -172,6 +177,7 @@ class _Findings:
         try:
             if not entry.foreign:
                 check_keys(entry.fields)
+            self._names.claim(entry.name)
             config = server_config(entry, self._env if entry.file in self._foreign else self._resolved)
         except ConfigValueError as error:
             self.add("error", f"{where} {error.message}", error.hint)
@@ -188,7 +194,7 @@ class _Findings:
             return
         for name in names:
             included = file.parent / os.path.expanduser(name)
-            if included.exists():
+            if not is_missing(included):
                 yield Path(os.path.abspath(included))
             else:
                 self.add(

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
+from ..file_access import refusal
 from .errors import ConfigError
 from .models import Config
 
@@ -31,7 +32,9 @@ def read(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{display_path(path)} is not UTF-8 (byte {error.start})") from None
     except OSError as error:
-        raise ConfigError(f"cannot read {display_path(path)!r}: {error.strerror or error}") from None
+        found = refusal(path)
+        hint = None if found is None else f"{found.reason}: {found.hint}"
+        raise ConfigError(f"cannot read {display_path(path)!r}: {error.strerror or error}", hint) from None
     return parse(content, path)
 
 

@@ -8,19 +8,32 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..file_access import is_missing
 from .caller_tables import access, audit, auth, limits
 from .callers import AuthConfig
+from .env_file import with_env_file
 from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest_or_all
 from .files import display_path, is_toml, parse, read
-from .models import Broken, Config, GatewayConfig, ResolveReferences, ServerConfig
+from .models import (
+    Broken,
+    Composio,
+    Config,
+    EnvFile,
+    GatewayConfig,
+    InProcess,
+    ResolveReferences,
+    ServerConfig,
+)
+from .names import ServerNames
 from .references import ResolvedEnvironment, SecretReference, read_files, references_in
 from .server_auth import OAuthAuth
-from .servers import ServerEntry, check_keys, server_config
+from .servers import ServerEntry, check_keys, module_of, server_config
 from .tables import gateway, results, search, state, store, telemetry, vault
 from .values import nonempty, table, texts
 
 _OURS = (
     "include",
+    "env_file",
     "gateway",
     "search",
     "state",
@@ -65,7 +78,7 @@ def _gather(file: Path, above: tuple[Path, ...], found: dict[Path, ConfigSource]
     found[identity] = source = _source(file, read(file) if draft is None else parse(draft, file), not above)
     for name in _includes(source):
         included = file.parent / os.path.expanduser(name)
-        if not included.exists():
+        if is_missing(included):
             raise ConfigError(
                 f"{display_path(file)} includes {name!r}, which does not exist",
                 f"looked for it at {included}",
@@ -152,7 +165,8 @@ def load(path: Path, env: Mapping[str, str] = os.environ, resolve: ResolveRefere
 
 def load_places(path: Path, env: Mapping[str, str] = os.environ) -> Config:
     """Only what says where data and secrets are: `[gateway]`, `[state]` and `[vault]`. Looks up no secret."""
-    return resolved_environment(config_files(path), env, None)[0]
+    read = config_files(path)
+    return resolved_environment(read, environment(read, env)[0], None)[0]
 
 
 def check(
@@ -170,6 +184,7 @@ def _build(read: list[ConfigSource], env: Mapping[str, str], resolve: ResolveRef
     all_entries = [entry for source in read for entry in source.entries]
     entries = _unique(all_entries)
     own = {} if asked.foreign else asked.data
+    env, env_file = environment(read, env)
     base, resolved = resolved_environment(read, env, resolve)
     settings = base.gateway
     foreign_files = {source.file for source in read if source.foreign}
@@ -180,6 +195,7 @@ def _build(read: list[ConfigSource], env: Mapping[str, str], resolve: ResolveRef
     callers = auth(own, asked.file, resolved)
     _check_caller_keys(servers, callers)
     servers = tuple(_with_subject_issuer(server, callers) for server in servers)
+    servers = _with_composio_user(servers)
     return Config(
         servers=servers,
         broken=broken,
@@ -197,7 +213,14 @@ def _build(read: list[ConfigSource], env: Mapping[str, str], resolve: ResolveRef
         audit=audit(own, asked.file, resolved),
         files=tuple(source.file for source in read),
         references=base.references,
+        env_file=env_file,
     )
+
+
+def environment(read: list[ConfigSource], env: Mapping[str, str]) -> tuple[Mapping[str, str], EnvFile | None]:
+    """The variables, with those of the file that our own main file names for them."""
+    main = read[0]
+    return with_env_file({} if main.foreign else main.data, main.file, env)
 
 
 def _references(read: list[ConfigSource]) -> tuple[SecretReference, ...]:
@@ -234,8 +257,10 @@ def _servers(
 ) -> tuple[tuple[ServerConfig, ...], tuple[Broken, ...]]:
     servers: list[ServerConfig] = []
     broken: list[Broken] = []
+    names = ServerNames()
     for entry in entries:
         try:
+            names.claim(entry.name)
             servers.append(server_config(entry, env_of(entry)))
         except ConfigValueError as error:
             if not entry.foreign and not isinstance(error, UnusableEntryError):
@@ -252,11 +277,10 @@ def find(start: Path | None = None) -> Path | None:
     given = os.environ.get("XDG_CONFIG_HOME", "")
     # The XDG specification says to ignore a relative path.
     base = Path(given) if os.path.isabs(given) else Path(os.path.expanduser("~")) / ".config"
-    for folder in (Path.cwd() if start is None else start, base / "toolyard"):
-        for name in FILES:
-            if os.path.isfile(folder / name):
-                return folder / name
-    return None
+    here, own = Path.cwd() if start is None else start, base / "toolyard"
+    found = [here / name for name in FILES if os.path.isfile(here / name)]
+    # The user's own counts even if it cannot be seen: whoever reads it is told why.
+    return next(iter(found), None) or next((own / name for name in FILES if not is_missing(own / name)), None)
 
 
 def _unique(entries: list[ServerEntry]) -> list[ServerEntry]:
@@ -326,6 +350,22 @@ def _with_subject_issuer(server: ServerConfig, callers: AuthConfig) -> ServerCon
             f"add subject_issuer to its auth, one of: {', '.join(known)}",
         )
     return replace(server, auth=replace(server.auth, subject_issuer=named or known[0]))
+
+
+def _with_composio_user(servers: tuple[ServerConfig, ...]) -> tuple[ServerConfig, ...]:
+    """Let the local toolkit upload as the user for whom Composio's tools are called."""
+    found = [server.where for server in servers if isinstance(server.where, Composio)]
+    users = {(where.user_id, where.default_user) for where in found}
+    if len(users) != 1:
+        return servers
+    ((user, default),) = users
+    known = {"composio_user": user, "composio_default_user": default}
+    return tuple(
+        replace(server, where=replace(server.where, options={**known, **server.where.options}))
+        if isinstance(server.where, InProcess) and server.where.module == module_of("local_toolkit")
+        else server
+        for server in servers
+    )
 
 
 def _check_bare_view(settings: GatewayConfig, names: list[str], file: Path) -> None:

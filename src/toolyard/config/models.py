@@ -1,34 +1,40 @@
 """The configuration as the rest of Toolyard sees it: complete, checked, with every variable filled in."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
+from ..languages import Locale
 from .callers import AccessConfig, AuditConfig, AuthConfig, LimitsConfig
 from .references import Resolution, SecretReference
+from .secrets import Arguments, Headers, Options, Secret, Texts, Variables
 from .server_auth import ServerAuth
 
 GIB = 2**30
+
+
+ServerEra = Literal["caller", "modern"]
+"""In which era a server of both is spoken to: that of whoever calls, or the modern one."""
 
 
 class Stdio(Struct, frozen=True, kw_only=True):
     """A child process that speaks MCP on its standard input and output."""
 
     command: str
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
+    args: Arguments = ()
+    env: Variables = {}
     cwd: str | None = None
     max_memory: int = 2 * GIB
+    era: ServerEra = "caller"
 
 
 class Http(Struct, frozen=True, kw_only=True):
     url: str
-    headers: dict[str, str] = {}
+    headers: Headers = {}
     transport: Literal["auto", "sse"] = "auto"
-    era: Literal["auto", "caller"] = "auto"
-    """`caller`: if the server supports both eras, each call uses the era of its caller."""
+    era: ServerEra = "caller"
     session_url: str = ""
     """The address that starts a session for each thread. If empty, there are no such sessions."""
     session_header: str = "x-composio-session-id"
@@ -38,16 +44,18 @@ class InProcess(Struct, frozen=True, kw_only=True):
     """A kit server: `package.module:attribute`, `/path/to/file.py:attribute`, or a bundled one."""
 
     module: str
-    options: Mapping[str, Any] = {}
+    options: Options = {}
     """Settings for a module that builds its server from them."""
 
 
 class Composio(Struct, frozen=True, kw_only=True):
     """Composio's tool router: tools of many apps, with its own search and a session for each thread."""
 
-    api_key: str
+    api_key: Secret
     user_id: str = "{user}"
     """The user whose apps are connected; `{user}`, `{tenant}`, `{agent}` and `{thread}` are the caller's."""
+    default_user: str = ""
+    """Who a caller is that is not known; empty: `local`."""
     base_url: str = "https://backend.composio.dev"
     api: Literal["router", "labs"] = "router"
     toolkits: tuple[str, ...] = ()
@@ -111,8 +119,12 @@ class GatewayConfig(Struct, frozen=True, kw_only=True):
     view: Literal["search", "all", "bare"] = "search"
     server: str = ""
     dialects: tuple[str, ...] = ("native",)
+    search_first: bool = True
+    """Whether the dialect `suna` refuses tools that a conversation has neither found nor enabled."""
     name: str = "toolyard"
     instructions: str = ""
+    locale: Locale = "en"
+    """The language of what the gateway itself says to models and their users."""
     state_dir: str = ""
     list_wait: float = 5.0
     page_size: int = 500
@@ -124,6 +136,8 @@ class GatewayConfig(Struct, frozen=True, kw_only=True):
     port: int = 8321
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
+    """Addresses of proxies whose X-Forwarded-For names the client; nobody else's does."""
     public_url: str = ""
     """The URL under which clients reach the gateway, without the path of the endpoint."""
 
@@ -144,7 +158,7 @@ class StateConfig(Struct, frozen=True, kw_only=True):
 
     url: str = ""
     session_ttl: float = 3600.0
-    key: str = ""
+    key: Secret = ""
 
 
 class VaultConfig(Struct, frozen=True, kw_only=True):
@@ -181,7 +195,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     links: Literal["signed", "public"] = "signed"
     public_url: str = ""
     timeout: float = 20.0
-    options: dict[str, str] = {}
+    options: Texts = {}
 
 
 TraceSink = Literal["local", "otlp", "logfire", "console"]
@@ -205,6 +219,15 @@ class TelemetryConfig(Struct, frozen=True, kw_only=True):
     """Log every call to a server, also a successful one, with its caller and the client's address."""
 
 
+class EnvFile(Struct, frozen=True, kw_only=True):
+    """The file that the configuration names for variables, and what came of them."""
+
+    path: Path
+    names: tuple[str, ...]
+    already_set: tuple[str, ...]
+    """Names in the file that the environment had before, with its own values."""
+
+
 class Config(Struct, frozen=True, kw_only=True):
     """`files` are all files that were read, the main one first; watch them to see every change."""
 
@@ -226,6 +249,7 @@ class Config(Struct, frozen=True, kw_only=True):
     files: tuple[Path, ...] = ()
     references: tuple[SecretReference, ...] = ()
     """The secrets that it refers to. They may change while the files stay the same."""
+    env_file: EnvFile | None = None
 
 
 ResolveReferences = Callable[[Config, Sequence[SecretReference]], Resolution]

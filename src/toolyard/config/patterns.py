@@ -22,6 +22,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from ..wire.text import normalized
 from .errors import nearest_or_all
 
 ALL_KINDS = frozenset({"tools", "prompts", "resources", "resourceTemplates"})
@@ -128,7 +129,7 @@ def canonical(text: str) -> str:
     """The form in which names are equal that differ by case, Unicode form or invisible characters only."""
     if text.isascii():
         return text.lower()
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    text = normalized("NFKC", normalized("NFKC", text).casefold())
     return "".join(letter for letter in text if unicodedata.category(letter) != "Cf" and not _selects(letter))
 
 

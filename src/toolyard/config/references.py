@@ -22,9 +22,18 @@ _PLACEHOLDER = re.compile(r"\$\$\{|\$\{(?P<body>[^}]*)\}")
 
 
 class SecretText(str):
-    """A text that came from a reference. It is sent as it is, and hidden where its form is shown."""
+    """A text that came from a reference. It is sent as it is, and hidden where its form is shown.
 
-    __slots__ = ()
+    `parts` are what of it is secret; without any, all of it.
+    """
+
+    __slots__ = ("parts",)
+    parts: tuple[str, ...]
+
+    def __new__(cls, text: str, parts: "Sequence[str]" = ()) -> "SecretText":
+        made = super().__new__(cls, text)
+        made.parts = tuple(parts) or (text,)
+        return made
 
     def __repr__(self) -> str:
         return "'***'"
@@ -88,16 +97,20 @@ def value_of(reference: SecretReference, env: Mapping[str, str], key: str) -> Se
     raise UnusableEntryError(f"{key!r} needs {reference}: {found.reason}", found.hint)
 
 
-def references_in(value: Any) -> set[SecretReference]:
+def placeholders_in(value: Any) -> Iterator[str]:
+    """What stands between `${` and `}` in the texts of a table."""
     if isinstance(value, str):
-        bodies = (found["body"] for found in _PLACEHOLDER.finditer(value)) if "${" in value else ()
-        return {found for body in bodies if body and (found := SecretReference.parse(body)) is not None}
-    if isinstance(value, dict):
-        return references_in(list(cast(dict[str, Any], value).values()))
-    if isinstance(value, list):
-        items = cast(list[Any], value)
-        return set[SecretReference]().union(*(references_in(item) for item in items))
-    return set()
+        if "${" in value:
+            yield from (found["body"] for found in _PLACEHOLDER.finditer(value) if found["body"])
+    elif isinstance(value, dict | list):
+        held = cast(dict[str, Any], value).values() if isinstance(value, dict) else cast(list[Any], value)
+        for item in held:
+            yield from placeholders_in(item)
+
+
+def references_in(value: Any) -> set[SecretReference]:
+    parsed = (SecretReference.parse(body) for body in placeholders_in(value))
+    return {found for found in parsed if found is not None}
 
 
 def plain(value: Any) -> Any:
@@ -109,21 +122,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(item) for item in cast(list[Any], value)]
     return value
-
-
-def secrets_in(value: Any) -> Iterator[str]:
-    """All texts in a configuration that came from references."""
-    if isinstance(value, SecretText):
-        yield str(value)
-    elif isinstance(value, Struct):
-        for name in value.__struct_fields__:
-            yield from secrets_in(getattr(value, name))
-    elif isinstance(value, Mapping):
-        for item in cast(Mapping[str, Any], value).values():
-            yield from secrets_in(item)
-    elif isinstance(value, list | tuple):
-        for item in cast(Sequence[Any], value):
-            yield from secrets_in(item)
 
 
 def read_files(references: Sequence[SecretReference], folder: Path) -> Resolution:

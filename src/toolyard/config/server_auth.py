@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from .secrets import Secret, Texts
+
 AuthMode = Literal["oauth", "client_credentials", "token_exchange", "id_jag", "workload_identity"]
 MODES: tuple[AuthMode, ...] = (
     "oauth",
@@ -24,7 +26,7 @@ class IdentityProvider(Struct, frozen=True, kw_only=True):
 
     token_endpoint: str
     client_id: str
-    client_secret: str = ""
+    client_secret: Secret = ""
 
 
 class OAuthAuth(Struct, frozen=True, kw_only=True):
@@ -34,10 +36,10 @@ class OAuthAuth(Struct, frozen=True, kw_only=True):
     """`oauth`: each caller consents in a browser. The others need nobody: all callers share one token, unless
     `subject` says otherwise."""
     client_id: str = ""
-    client_secret: str = ""
+    client_secret: Secret = ""
     client_metadata_url: str = ""
     """The client id where the authorization server reads metadata of clients (CIMD)."""
-    private_key: str = ""
+    private_key: Secret = ""
     """PEM; signs assertions (`private_key_jwt`)."""
     key_id: str = ""
     algorithm: str = "ES256"
@@ -48,11 +50,11 @@ class OAuthAuth(Struct, frozen=True, kw_only=True):
     resource: str = ""
     omit_resource: bool = False
     audience: str = ""
-    parameters: dict[str, str] = {}
+    parameters: Texts = {}
     """Added to the authorization request."""
     prompt: str = ""
     dpop: bool = False
-    subject_token: str = ""
+    subject_token: Secret = ""
     """What is exchanged: the token of a service or a user that all callers act for."""
     subject: Literal["", "caller"] = ""
     """`caller`: the token that each caller came with is exchanged, so that each has one of its own."""

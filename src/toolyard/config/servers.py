@@ -11,8 +11,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..wire.text import printable
 from .errors import ConfigValueError, UnusableEntryError, nearest, nearest_or_all
 from .models import Composio, Http, InProcess, ResultLimits, ServerConfig, ServerResults, Stdio
+from .names import check_server_name
 from .server_auth import KeyAuth
 from .server_auth_table import server_auth
 from .values import (
@@ -116,13 +118,18 @@ def _options(value: Any) -> dict[str, Any]:
     return table(value)
 
 
+def _era(value: Any) -> str:
+    """`auto` is an older word for the default."""
+    return "caller" if value == "auto" else one_of("caller", "modern")(value)
+
+
 # The keys of each kind of server.
 KINDS: dict[str, dict[str, Reader]] = {
-    "command": {"args": texts, "env": variables, "cwd": nonempty, "max_memory": size},
+    "command": {"args": texts, "env": variables, "cwd": nonempty, "max_memory": size, "era": _era},
     "url": {
         "headers": headers,
         "transport": one_of("auto", "sse"),
-        "era": one_of("auto", "caller"),
+        "era": _era,
         "session_url": url,
         "session_header": header_name,
     },
@@ -130,6 +137,7 @@ KINDS: dict[str, dict[str, Reader]] = {
     "composio": {
         "api_key": nonempty,
         "user_id": template("user", "tenant", "agent", "thread"),
+        "default_user": nonempty,
         "base_url": url,
         "api": one_of("router", "labs"),
         "toolkits": names,
@@ -205,8 +213,7 @@ class ServerEntry(Struct, frozen=True):
 
 def server_config(entry: ServerEntry, env: Mapping[str, str]) -> ServerConfig:
     """Check an entry. Raises ConfigValueError, or UnusableEntryError if this machine lacks something."""
-    if not entry.name.strip():
-        raise ConfigValueError("has no name")
+    check_server_name(entry.name)
     fields = _translated(entry.fields) if entry.foreign else entry.fields
     kind = _kind(fields)
     values = _values(_checked(fields, kind, entry.foreign), env)
@@ -298,6 +305,7 @@ def _composio(own: dict[str, Any], env: Mapping[str, str]) -> Composio:
     own.setdefault("api_key", env.get("COMPOSIO_API_KEY", ""))
     if "base_url" not in own and env.get("COMPOSIO_BASE_URL"):
         own["base_url"] = url(env["COMPOSIO_BASE_URL"])
+    own.setdefault("default_user", env.get("DEFAULT_USER_ID", ""))
     return Composio(**own)
 
 
@@ -377,7 +385,7 @@ def _translated(fields: dict[str, Any]) -> dict[str, Any]:
     described = ours.pop("description", None)
     if isinstance(described, str):
         # Written for people: an invalid one is no reason to refuse the entry.
-        line = " ".join(described.replace("\0", " ").split())[:MAX_DESCRIPTION]
+        line = " ".join(printable(described.replace("\0", " ")).split())[:MAX_DESCRIPTION]
         ours["description"] = line.replace("${", "$${")
     for key in _THEIR_URLS:
         if key in ours and "url" not in ours:

@@ -21,9 +21,11 @@ from .values import (
     flag,
     host_names,
     integer,
+    locale,
     master_key,
     master_keys,
     names,
+    networks,
     nonempty,
     off_or_some_of,
     one_of,
@@ -46,8 +48,10 @@ GATEWAY: dict[str, Reader] = {
     "view": one_of("search", "all", "bare"),
     "server": text,
     "dialects": some_of("native", "suna", "composio", "rube"),
+    "search_first": flag,
     "name": nonempty,
     "instructions": text,
+    "locale": locale,
     "state_dir": text,
     "list_wait": seconds_or_zero,
     "page_size": integer(1),
@@ -59,9 +63,10 @@ GATEWAY: dict[str, Reader] = {
     "port": port,
     "allowed_hosts": host_names,
     "allowed_origins": origins,
+    "proxies": networks,
     "public_url": url_or_empty,
 }
-MACHINE_KEYS = ("host", "port", "allowed_hosts", "allowed_origins", "public_url")
+MACHINE_KEYS = ("host", "port", "allowed_hosts", "allowed_origins", "proxies", "public_url")
 """The keys of `[gateway]` that depend on the machine and may use variables."""
 SEARCH: dict[str, Reader] = {
     "learn": flag,

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, cast, get_args
 from urllib.parse import urlsplit
 
+from ..languages import Locale, locale_named
 from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest, nearest_or_all
 from .files import display_path
-from .references import ReferenceKind, SecretReference, SecretText, value_of
+from .references import ReferenceKind, SecretReference, SecretText, placeholders_in, value_of
 
 Reader = Callable[[Any], Any]
 
@@ -163,6 +164,13 @@ def one_of(*options: str) -> Reader:
     return read
 
 
+def locale(value: Any) -> Locale:
+    found = locale_named(text(value))
+    if found is None:
+        raise ConfigValueError('must be "en" or "pt"')
+    return found
+
+
 def some_of(*options: str) -> Reader:
     """A list of one or more of the options, without duplicates."""
     one = one_of(*options)
@@ -232,7 +240,7 @@ def variable_name(value: Any) -> str:
 
 
 def stripped(value: str) -> str:
-    return SecretText(value.strip()) if isinstance(value, SecretText) else value.strip()
+    return SecretText(value.strip(), value.parts) if isinstance(value, SecretText) else value.strip()
 
 
 def headers(value: Any) -> dict[str, str]:
@@ -303,7 +311,7 @@ def port(value: Any) -> int:
     """A number, or a text with one, because a variable may contain it."""
     number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65535:
-        raise ConfigValueError("must be 0 to 65535")
+        raise ConfigValueError(f"must be a number from 0 to 65535, not {value!r}"[:80])
     return number
 
 
@@ -379,6 +387,12 @@ _EDITORS = re.compile(r"(?P<kind>[a-z]+):(?=\w)")
 _FOLDERS = ("workspaceFolder", "workspaceFolderBasename", "workspaceRoot")
 
 
+def variables_in(value: Any) -> list[str]:
+    """The variables that the texts of a table have, each once."""
+    found = (_BODY.fullmatch(body) for body in placeholders_in(value))
+    return list(dict.fromkeys(parts["name"] for parts in found if parts is not None))
+
+
 def substitute(value: Any, env: Mapping[str, str], key: str) -> Any:
     """Fill in the variables in all strings of a value; UnusableEntryError names one that is not set."""
     if isinstance(value, str):
@@ -393,16 +407,16 @@ def substitute(value: Any, env: Mapping[str, str], key: str) -> Any:
 
 def _filled(value: str, env: Mapping[str, str], key: str) -> str:
     """A SecretText if any part of it is one."""
-    secrets: list[SecretText] = []
+    secrets: list[str] = []
 
     def fill(found: re.Match[str]) -> str:
         filled = _fill_placeholder(found, env, key)
         if isinstance(filled, SecretText):
-            secrets.append(filled)
+            secrets.append(str(filled))
         return filled
 
     whole = _PLACEHOLDER.sub(fill, value)
-    return SecretText(whole) if secrets else whole
+    return SecretText(whole, secrets) if secrets else whole
 
 
 def _fill_placeholder(found: re.Match[str], env: Mapping[str, str], key: str) -> str:

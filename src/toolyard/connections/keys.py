@@ -3,9 +3,10 @@
 A key is never asked for in a form of the client, only on a page of the gateway or by `toolyard login`. It is
 tried at the server before it is kept. Belongs to one principal, or to all if the configuration says so; then
 only whoever runs the gateway enters it. A key that the server refuses stays, marked, and its owner is asked
-for another.
+for another. The refusal of one request is not enough for that: the key is tried again by itself.
 """
 
+import asyncio
 import hmac
 import re
 import time
@@ -20,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..config.server_auth import KeyAuth
+from ..languages import said
 from ..state.store import State, StateError
 from ..upstream.accounts import AccountState, ConsentLink
 from ..upstream.errors import ConsentRequiredError, CredentialError, UpstreamError
@@ -53,7 +55,10 @@ SHARED = Principal(tenant="local")
 _USABLE = re.compile(r"[\x21-\x7e]+")
 
 KeyTrial = Callable[[str], Awaitable[bool]]
-"""Whether a server accepts a key; True if it cannot be told. Raises UpstreamError if it does not answer."""
+"""Whether a server accepts a key; True if it cannot be told. Raises UpstreamError if it does not answer.
+
+With an empty text: whether it lets anybody in, so that the trial tells nothing about a key.
+"""
 
 
 class KeyRecord(Struct, frozen=True, kw_only=True):
@@ -82,6 +87,9 @@ class KeySession:
         self._headers: Mapping[str, str] = {}
         self._fresh_until = float("-inf")
         self._forgotten = 0
+        self._judging = asyncio.Lock()
+        self._judged: tuple[str, float, bool | None] = ("", 0.0, None)
+        """The version of a key, until when the verdict on it counts, and the verdict."""
         self.on_forget: Callable[[], None] | None = None
         """Called when a key that was used must not be used any more."""
 
@@ -150,9 +158,30 @@ class KeySession:
         if held is not None and self._headers != used:
             return True  # somebody has entered another one meanwhile
         if held is not None:
+            try:
+                accepts = await self.judge(held)
+            except UpstreamError:
+                return False  # a server that does not answer says nothing about the key
+            if attempt == 1 and accepts is not False:
+                return True  # perhaps it was for a moment; what was refused was not done
+            if accepts:
+                return False  # it was for this one request, as 403 would be
             await self.mark_refused(held)
         await self._wanted()
         return False
+
+    async def judge(self, held: HeldKey) -> bool | None:
+        """Whether the server accepts the key itself; None if that cannot be told. Raises UpstreamError.
+
+        Callers can provoke refusals of requests, and not all of them may end a key that others use too.
+        """
+        async with self._judging:
+            version, until, accepts = self._judged
+            if version == held.version and time.monotonic() < until:
+                return accepts
+            accepts = await self._accounts.judge(held.record.key)
+            self._judged = (held.version, time.monotonic() + RECHECK_SECONDS, accepts)
+            return accepts
 
     async def mark_refused(self, held: HeldKey) -> None:
         """The server does not accept this key. It is kept until its owner enters another."""
@@ -228,21 +257,30 @@ class KeyAccounts:
             self._sessions.move_to_end(address)
         return found
 
-    def in_use(self, principal: Principal) -> str:
-        session = self._sessions.get(self.address(principal))
-        return "" if session is None else session.in_use
-
     # Connections
 
     async def state(self, principal: Principal) -> AccountState:
         held = await self.load(self.address(principal))
         if held is None:
             whose = "" if self.is_personal else f"; {self._who_enters()}"
-            return AccountState(False, f"no API key was entered yet{whose}")
+            return AccountState(
+                False,
+                said(
+                    f"no API key was entered yet{whose}", f"nenhuma chave de API foi informada ainda{whose}"
+                ),
+            )
         if held.record.refused:
             whose = "" if self.is_personal else f"; {self._who_enters()}"
-            return AccountState(False, f"the server does not accept the API key any more{whose}")
-        return AccountState(True, "by your API key" if self.is_personal else "by the API key of all callers")
+            return AccountState(
+                False,
+                said(
+                    f"the server does not accept the API key any more{whose}",
+                    f"o servidor não aceita mais a chave de API{whose}",
+                ),
+            )
+        if self.is_personal:
+            return AccountState(True, said("by your API key", "pela sua chave de API"))
+        return AccountState(True, said("by the API key of all callers", "pela chave de API de todos"))
 
     async def link(
         self, principal: Principal, scopes: tuple[str, ...] = (), earlier: tuple[str, ...] = ()
@@ -253,8 +291,16 @@ class KeyAccounts:
             raise ConsentRequiredError(self.server, await self.wanted(self.address(principal)))
         held = await self.load(self.address(principal))
         is_refused = held is not None and held.record.refused
-        why = "does not accept your API key any more" if is_refused else "wants an API key"
-        message = f"{self.server!r} {why}: open this page and enter one."
+        if is_refused:
+            message = said(
+                f"{self.server!r} does not accept your API key any more: open this page and enter one.",
+                f"{self.server!r} não aceita mais a sua chave de API: abra esta página e informe outra.",
+            )
+        else:
+            message = said(
+                f"{self.server!r} wants an API key: open this page and enter one.",
+                f"{self.server!r} quer uma chave de API: abra esta página e informe uma.",
+            )
         try:
             id = await self._link_id(principal)
         except StateError as error:
@@ -293,19 +339,39 @@ class KeyAccounts:
 
     def _check_may_change(self, principal: Principal) -> None:
         if not self.is_personal and not runs_gateway(principal):
-            raise CredentialError(self.server, f"one API key serves all callers; {self._who_enters()}")
+            who = self._who_enters()
+            raise CredentialError(
+                self.server,
+                said(f"one API key serves all callers; {who}", f"uma só chave de API serve a todos; {who}"),
+            )
 
     def _who_enters(self) -> str:
-        return f"whoever runs the gateway enters it with `toolyard login {self.server}`"
+        return said(
+            f"whoever runs the gateway enters it with `toolyard login {self.server}`",
+            f"quem opera o gateway a informa com `toolyard login {self.server}`",
+        )
 
     async def wanted(self, address: SecretAddress) -> str:
         """Says why there is no key, and what to do."""
         held = await self.load(address)
         if not self.is_personal:
-            what = "wants an API key" if held is None else "does not accept its API key any more"
-            return f"it {what}; {self._who_enters()}"
-        what = "wants an API key of yours" if held is None else "does not accept your API key any more"
-        return f"it {what}: use manage_connections, or run `toolyard login {self.server}`"
+            who = self._who_enters()
+            if held is None:
+                return said(f"it wants an API key; {who}", f"ele quer uma chave de API; {who}")
+            return said(
+                f"it does not accept its API key any more; {who}",
+                f"ele não aceita mais a chave de API; {who}",
+            )
+        command = f"toolyard login {self.server}"
+        how = said(
+            f"use manage_connections, or run `{command}`", f"use manage_connections, ou rode `{command}`"
+        )
+        if held is None:
+            return said(f"it wants an API key of yours: {how}", f"ele quer uma chave de API sua: {how}")
+        return said(
+            f"it does not accept your API key any more: {how}",
+            f"ele não aceita mais a sua chave de API: {how}",
+        )
 
     # Keys in the vault
 
@@ -322,6 +388,12 @@ class KeyAccounts:
             return None  # of a version of ours that is not this one: its owner is asked again
         # A key is for the place that it was entered for, not for whatever has its name now.
         return HeldKey(record, found.version) if record.place == self.place else None
+
+    async def judge(self, key: str) -> bool | None:
+        """Whether the server accepts a key; None if its answer does not depend on keys."""
+        if not await self._trial(key):
+            return False
+        return None if await self._trial("") else True
 
     async def mark_refused(self, address: SecretAddress, held: HeldKey) -> None:
         """Writes only over the key that was refused: a newer one counts."""

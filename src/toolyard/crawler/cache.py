@@ -96,8 +96,9 @@ class ResponseCache:
         if len(data) > self._max_bytes // 4:
             return
         try:
-            self._make_room(len(data))
             self._write(self._path(response.url), data)
+            # After it: of several that write at once, the last to look sees what all of them wrote.
+            self._trim()
         except OSError as error:
             logger.warning("a page cannot be cached: %s", error.strerror)
 
@@ -124,10 +125,8 @@ class ResponseCache:
             new.unlink(missing_ok=True)
             raise
 
-    def _make_room(self, size: int) -> None:
+    def _trim(self) -> None:
         assert self._folder is not None
-        if not self._folder.is_dir():
-            return
         files: list[tuple[float, int, str]] = []
         with os.scandir(self._folder) as entries:
             for entry in entries:
@@ -136,7 +135,7 @@ class ResponseCache:
                 except FileNotFoundError:  # another crawl removed it
                     continue
                 files.append((known.st_mtime, known.st_size, entry.path))
-        total = sum(one[1] for one in files) + size
+        total = sum(one[1] for one in files)
         for _, length, path in sorted(files):
             if total <= self._max_bytes:
                 return

@@ -36,6 +36,7 @@ WORKER = "toolyard.crawler.extraction.worker"
 READ_SECONDS = 20.0
 MAX_ANSWER = 32 * 2**20
 MAX_URL = 8_000
+BATCH = 10
 READERS = 3
 """Processes that read pages; one caller has at most all but one."""
 _REPEATED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -89,9 +90,9 @@ class CrawlRequest(Struct, frozen=True, kw_only=True):
     urls: Sequence[str]
     owner: str = ""
     batch_size: int = 0
-    """Addresses that are crawled together before the next ones begin; 0: all."""
+    """Addresses that are crawled together before the next ones begin; 0: BATCH if `stop_after`, else all."""
     stop_after: int = 0
-    """Ends the crawl at so many pages; 0: never."""
+    """Ends the crawl at so many pages, and fetches none that would be one too many; 0: never."""
     fresh: bool = False
     """Whether to leave the cache aside."""
 
@@ -335,23 +336,19 @@ class _Crawl:
         self._request = request
         self._on_page = on_page
         self._on_outcome = on_outcome
-        self._successful = 0
-        """Pages that are saved or being saved, so that no more are taken than wanted."""
         self._saved = 0
         self._failures: dict[str, CrawlFailure] = {}
         self._done = 0
-        self._enough = asyncio.Event()
 
     async def run(self) -> CrawlSummary:
         urls = distinct(self._request.urls)
-        size = self._request.batch_size or len(urls) or 1
         ended: set[str] = set()
         try:
             async with asyncio.timeout(self._crawler.limits.timeout):
-                for start in range(0, len(urls), size):
-                    if self._enough.is_set():
-                        break
-                    await self._batch(urls[start : start + size], ended)
+                start = 0
+                while batch := urls[start : start + self._next_size(len(urls))]:
+                    await self._batch(batch, ended)
+                    start += len(batch)
         except TimeoutError:
             for url in urls:
                 if url not in ended:
@@ -359,39 +356,34 @@ class _Crawl:
                     ended.add(url)
         return CrawlSummary(
             total=len(urls),
-            successful=self._successful,
+            successful=self._saved,
             failures=[self._failures[url] for url in urls if url in self._failures],
             skipped=[url for url in urls if url not in ended],
             duplicates=len(self._request.urls) - len(urls),
         )
 
+    def _next_size(self, total: int) -> int:
+        """How many addresses come next: never more than pages are still wanted, since each may be good."""
+        request = self._request
+        if not request.stop_after:
+            return request.batch_size or total
+        return min(request.batch_size or BATCH, request.stop_after - self._saved)
+
     async def _batch(self, urls: Sequence[str], ended: set[str]) -> None:
         tasks = [asyncio.create_task(self._one(url, ended)) for url in urls]
-        stopping = asyncio.create_task(self._enough.wait())
         try:
-            waiting = set(tasks)
-            while waiting and not self._enough.is_set():
-                done, _ = await asyncio.wait({*waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                waiting -= done
-                for task in done - {stopping}:
-                    task.result()  # a fault of ours, or of the function that saves
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()  # a fault of ours, or of the function that saves
         finally:
-            for task in [*tasks, stopping]:
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait([*tasks, stopping])
+            await asyncio.wait(tasks)
 
     async def _one(self, url: str, ended: set[str]) -> None:
         request = self._request
         try:
-            page = await self._crawler.page(url, request.owner, request.fresh)
-            if request.stop_after and self._successful >= request.stop_after:
-                return  # one too many, found at the same moment
-            self._successful += 1
-            try:
-                await self._on_page(page)
-            except BaseException:
-                self._successful -= 1
-                raise
+            await self._on_page(await self._crawler.page(url, request.owner, request.fresh))
         except CrawlError as error:
             failure = CrawlFailure(url, error.code, error.detail)
         except PageNotSavedError as error:
@@ -400,8 +392,6 @@ class _Crawl:
             ended.add(url)
             self._done += 1
             self._saved += 1
-            if request.stop_after and self._saved >= request.stop_after:
-                self._enough.set()
             if self._on_outcome is not None:
                 await self._on_outcome(self._done, url, None)
             return

@@ -146,7 +146,10 @@ DIALECTS = {
     "mysql": "mysql",
     "mariadb": "mysql",
 }
-_HINT = "hint: sqlite:PATH, duckdb:PATH, postgresql://USER@HOST/NAME or mysql://USER@HOST/NAME"
+_HINT = (
+    "hint: sqlite:PATH, duckdb:PATH (also of CSV, JSON and Parquet files), postgresql://USER@HOST/NAME or "
+    "mysql://USER@HOST/NAME"
+)
 
 
 def dialect_of(url: str) -> str:

@@ -15,17 +15,19 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ..kit.calls.content import error_result
-from ..kit.calls.input_requests import ElicitUrl
+from ..kit.calls.input_requests import Answer, ElicitUrl
 from ..kit.schema.validation import MismatchError
+from ..languages import said
 from ..upstream.accounts import AccountAuth, Accounts, ConsentLink
 from ..upstream.base import Forward, Outcome, Upstream
 from ..upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
-from ..upstream.errors import ConsentRequiredError, NotReachedError, UpstreamBusyError, hide
+from ..upstream.errors import ConsentRequiredError, NotReachedError, UpstreamBusyError
 from ..wire.call import Call, Caller, Principal
 from ..wire.errors import InvalidParams, McpError, MissingCapability
 from ..wire.messages import decode_params, encode
 from ..wire.seal import BrokenSeal, Sealer, digest
 from ..wire.types import InputRequiredResult
+from .mount import PausingChannel
 
 MAX_PRINCIPALS = 1000
 IDLE_SECONDS = 900.0
@@ -65,6 +67,8 @@ class AccountUpstream(Upstream):
     `is_one` a single one serves all principals, because it tells them apart itself. It stays: `open` has no
     other.
     """
+
+    runs_named_tools = False
 
     def __init__(
         self,
@@ -125,25 +129,20 @@ class AccountUpstream(Upstream):
         """The one that was used longest ago and has no call under way."""
         found = next((key for key, inner in self._inner.items() if not inner.calls), None)
         if found is None:
-            reason = f"{self._most} callers use it now, and each needs a connection of its own; try again"
+            reason = said(
+                f"{self._most} callers use it now, and each needs a connection of its own; try again",
+                f"{self._most} usuários o usam agora, cada um por uma conexão própria; tente de novo",
+            )
             raise UpstreamBusyError(self._server, reason, BUSY_SECONDS)
         return found
 
     async def _send(self, principal: Principal, forward: Forward) -> Outcome:
         inner = self._of(principal)
         inner.calls += 1
-        before = self._credential(inner, principal)
         try:
             return await inner.upstream.send(forward)
-        except McpError as error:
-            # Others read it too, where it is of a list: in /health, in the log and in the catalogue.
-            hide(error, {before, self._credential(inner, principal)})
-            raise
         finally:
             inner.calls -= 1
-
-    def _credential(self, inner: _Inner, principal: Principal) -> str:
-        return self.accounts.in_use(principal) if inner.auth is None else inner.auth.in_use
 
     def _drop(self, key: tuple[str, ...]) -> None:
         self._last = None
@@ -158,6 +157,8 @@ class AccountUpstream(Upstream):
         caller = forward.call.caller
         if caller is GATEWAY_CALLER:
             return None
+        if _is_resumed(forward):
+            return self._prepare(forward)
         known = self._find(caller.identity.principal)
         if known is not None and known.auth is not None and known.auth.is_ready:
             return None
@@ -165,14 +166,25 @@ class AccountUpstream(Upstream):
 
     async def _prepare(self, forward: Forward) -> None:
         with self.accounts.acting(forward.call):
+            await self._wait_if_agreed(forward)
             await self.accounts.authorizer(forward.call.caller.identity.principal).prepare()
+
+    def agreed(self, forward: Forward) -> Awaitable[object] | None:
+        """The user at the page, if a modern client comes back with the answer to our question."""
+        return self._wait_if_agreed(forward) if _is_resumed(forward) else None
+
+    async def _wait_if_agreed(self, forward: Forward) -> None:
+        if _is_resumed(forward) and self._asked(forward) is not None:
+            answer = _answer(forward)
+            if answer is not None and answer.accepted:
+                await self.accounts.wait(forward.call.caller.identity.principal, WAIT_SECONDS)
 
     async def send(self, forward: Forward) -> Outcome:
         caller = forward.call.caller
         if caller is GATEWAY_CALLER:
             return await self._send(self._lister(), forward)
         with self.accounts.acting(forward.call):
-            if "requestState" in forward.params and caller.era == "modern":
+            if _is_resumed(forward):
                 asked = self._asked(forward)
                 if asked is not None:
                     return await self._resume(forward, asked)
@@ -185,7 +197,9 @@ class AccountUpstream(Upstream):
         call = forward.call
         principal = call.caller.identity.principal
         link = await self.accounts.link(principal, error.scopes, error.earlier)
-        question = ElicitUrl(link.message, link.url)
+        question = ElicitUrl(
+            said(f"Toolyard asks: {link.message}", f"Toolyard pergunta: {link.message}"), link.url
+        )
         try:
             question.require(call.caller)
         except MissingCapability:
@@ -193,16 +207,23 @@ class AccountUpstream(Upstream):
         if call.caller.era == "modern":
             return self._question(forward, question)
         try:
-            params = {"mode": "url", "message": link.message, "url": link.url, "elicitationId": link.id}
+            params = {"mode": "url", "message": question.message, "url": link.url, "elicitationId": link.id}
             answer = question.read(await call.channel.ask("elicitation/create", params))
         except (McpError, MismatchError):
             return self._told(forward, link)
         if not answer.accepted:
             return self._told(forward, link, declined=True)
-        if not await self.accounts.wait(principal, WAIT_SECONDS):
+        if not await self._wait(call, principal):
             return self._told(forward, link)
         await call.channel.notify("notifications/elicitation/complete", {"elicitationId": link.id})
         return await self._send(principal, forward)
+
+    async def _wait(self, call: Call, principal: Principal) -> bool:
+        """Wait for the user at the page, and keep no slot of the server meanwhile."""
+        if not isinstance(call.channel, PausingChannel):
+            return await self.accounts.wait(principal, WAIT_SECONDS)
+        async with call.channel.pausing():
+            return await self.accounts.wait(principal, WAIT_SECONDS)
 
     def _question(self, forward: Forward, question: ElicitUrl) -> Outcome:
         """A modern client asks its user and comes back."""
@@ -233,9 +254,8 @@ class AccountUpstream(Upstream):
         return state
 
     async def _resume(self, forward: Forward, asked: _AskedState) -> Outcome:
-        """The client came back with its user's answer to our question."""
+        """The client came back with its user's answer to our question, and `prepare` waited for the user."""
         principal = forward.call.caller.identity.principal
-        answers = decode_params(forward.params.get("inputResponses", Raw(b"{}")), dict[str, Raw])
         rest = {
             key: value
             for key, value in forward.params.items()
@@ -244,14 +264,9 @@ class AccountUpstream(Upstream):
         if asked.inner is not None:
             rest["requestState"] = Raw(asked.inner.encode())
         again = replace(forward, params=rest)
-        if KEY in answers:
-            try:
-                answer = ElicitUrl("", "").read(answers[KEY])
-            except MismatchError as error:
-                raise InvalidParams(f"inputResponses[{KEY!r}]: {error}") from None
-            if not answer.accepted:
-                return self._told(again, await self.accounts.link(principal), declined=True)
-            await self.accounts.wait(principal, WAIT_SECONDS)
+        answer = _answer(forward)
+        if answer is not None and not answer.accepted:
+            return self._told(again, await self.accounts.link(principal), declined=True)
         try:
             return await self._send(principal, again)
         except ConsentRequiredError as error:
@@ -259,21 +274,24 @@ class AccountUpstream(Upstream):
 
     def _told(self, forward: Forward, link: ConsentLink, *, declined: bool = False) -> Outcome:
         """Tells where to go: a model reads the result of a tool, and everybody else an error."""
-        said = "The user did not want to connect it now. " if declined else ""
-        text = f"{said}{link.message} {link.url} — then call again."
+        refusal = (
+            said("The user did not want to connect it now. ", "O usuário não quis conectá-lo agora. ")
+            if declined
+            else ""
+        )
+        text = said(
+            f"{refusal}{link.message} {link.url} — then call again.",
+            f"{refusal}{link.message} {link.url} — depois, chame de novo.",
+        )
         if forward.method != "tools/call":
             raise ConsentRequiredError(self._server, text)
         return Outcome.of(encode(_result(forward.call.caller, text)), is_error=True)
 
     # Upstream
 
-    async def info(self) -> UpstreamInfo:
-        lister = self._lister()
-        try:
-            return await self._of(lister).upstream.info()
-        except McpError as error:
-            hide(error, {self.accounts.in_use(lister)})
-            raise
+    async def info(self, call: Call | None = None) -> UpstreamInfo:
+        whose = self._lister() if call is None else call.caller.identity.principal
+        return await self._of(whose).upstream.info(call)
 
     async def reset(self) -> None:
         for inner in list(self._inner.values()):
@@ -302,7 +320,7 @@ class AccountUpstream(Upstream):
     def starting(self) -> StartProgress | None:
         return None
 
-    def client_seen(self, caller: Caller, session: str) -> None:
+    def client_seen(self, call: Call) -> None:
         return None
 
     def end_session(self, call: Call) -> None:
@@ -310,10 +328,19 @@ class AccountUpstream(Upstream):
         if inner is not None:
             inner.end_session(call)
 
-    async def roots_changed(self, call: Call) -> None:
+    def is_own(self, call: Call) -> bool:
+        inner = self._known(call)
+        return inner is not None and inner.is_own(call)
+
+    async def notified(self, call: Call) -> None:
         inner = self._known(call)
         if inner is not None:
-            await inner.roots_changed(call)
+            await inner.notified(call)
+
+    async def listen(self, call: Call) -> None:
+        inner = self._known(call)
+        if inner is not None:
+            await inner.listen(call)
 
     def abandon(self, state: str) -> None:
         for inner in self._inner.values():
@@ -327,6 +354,21 @@ class AccountUpstream(Upstream):
 async def _finish(inner: Upstream) -> None:
     await inner.idle()
     await inner.close()
+
+
+def _is_resumed(forward: Forward) -> bool:
+    return "requestState" in forward.params and forward.call.caller.era == "modern"
+
+
+def _answer(forward: Forward) -> Answer[None] | None:
+    """The user's answer to our question."""
+    answers = decode_params(forward.params.get("inputResponses", Raw(b"{}")), dict[str, Raw])
+    if KEY not in answers:
+        return None
+    try:
+        return ElicitUrl("", "").read(answers[KEY])
+    except MismatchError as error:
+        raise InvalidParams(f"inputResponses[{KEY!r}]: {error}") from None
 
 
 def _fingerprint(forward: Forward) -> str:

@@ -17,13 +17,13 @@ from ..upstream.connection import (
     ClientProfile,
     Connector,
     UpstreamConnection,
-    UpstreamInfo,
 )
-from ..upstream.errors import NotReachedError
+from ..upstream.errors import NotReachedError, UpstreamError
 from ..upstream.inprocess import InProcessUpstream
 from ..wire.call import AUTHORIZATION, Principal, Secret
 from ..wire.errors import McpError
 from ..wire.seal import Sealer
+from ..wire.versions import Era
 
 _PURPOSE = "caller-key"
 
@@ -89,12 +89,12 @@ class KeyedConnector:
     def activity(self) -> str:
         return "" if self._latest is None else self._latest.activity
 
-    async def open(self, profile: ClientProfile) -> UpstreamConnection:
+    async def open(self, profile: ClientProfile, era: Era | None = None) -> UpstreamConnection:
         held = await self._session.current()
         self._latest = connector = self._make(None if held is None else held.record.key)
         self.version = version = "" if held is None else held.version
         try:
-            connection = await connector.open(profile)
+            connection = await connector.open(profile, era)
         except NotReachedError:
             if held is None:  # most programs that want a key do not start without
                 await self._session.require()
@@ -104,14 +104,18 @@ class KeyedConnector:
             raise NotReachedError(self._server, "its key was changed while it started")
         return connection
 
+    async def denies_modern(self, connection: UpstreamConnection) -> bool:
+        return self._latest is not None and await self._latest.denies_modern(connection)
 
-class KeyedServer(Upstream):
+
+class KeyedServer(WrappedUpstream):
     """A server in this process, for all callers: each call has the key of its own."""
 
     def __init__(
         self, inner: InProcessUpstream, accounts: KeyAccounts, lister: Callable[[], Principal], sealer: Sealer
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
+        self._server = inner
         self._accounts = accounts
         self._lister = lister
         self._sealer = sealer
@@ -128,7 +132,7 @@ class KeyedServer(Upstream):
             held = await session.require()
         key = Secret(held.record.key, self._sealer.fingerprint(held.record.key, _PURPOSE))
         header = self._accounts.settings.header.lower()
-        names = (header,) if header else await self._inner.key_headers() or (AUTHORIZATION,)
+        names = (header,) if header else await self._server.key_headers() or (AUTHORIZATION,)
         try:
             outcome = await self._inner.send(replace(forward, secrets=dict.fromkeys(names, key)))
         except McpError:
@@ -140,13 +144,16 @@ class KeyedServer(Upstream):
         return outcome
 
     async def _note(self, session: KeySession, held: HeldKey, key: Secret) -> None:
-        """Raises ConsentRequiredError if the API behind the server did not accept the key."""
-        if key.is_refused:
+        """Raises ConsentRequiredError if the API behind the server did not accept the key.
+
+        If the server checks keys when callers enter, that counts; else its word does.
+        """
+        if not key.is_refused:
+            return
+        try:
+            accepts = await session.judge(held)
+        except UpstreamError:
+            return
+        if not accepts:
             await session.mark_refused(held)
             await session.require()
-
-    async def info(self) -> UpstreamInfo:
-        return await self._inner.info()
-
-    async def close(self) -> None:
-        await self._inner.close()

@@ -10,8 +10,8 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -21,8 +21,11 @@ from msgspec.structs import replace
 
 from ..catalogue.catalogue import CatalogueEntry
 from ..config import ServerConfig
+from ..languages import said
 from ..sessions.leases import BeginSession, Lease, Leases, NewSession
+from ..telemetry.events import SessionAttached, session_digest
 from ..telemetry.requests import Transport, current
+from ..upstream import attribution
 from ..upstream.base import Forward, Outcome, Upstream, WrappedUpstream
 from ..upstream.composio import replies
 from ..upstream.composio.rest import JsonApi
@@ -40,6 +43,7 @@ from ..upstream.errors import (
     UpstreamRefusedError,
     UpstreamStartingError,
     UpstreamTimeoutError,
+    cause_of,
     is_refusal,
 )
 from ..wire.call import CALLER_TOKEN, Channel, key_header_value, thread_of
@@ -79,7 +83,13 @@ class Breaker:
 
     def check(self) -> None:
         if self.reason is not None:
-            raise UpstreamDownError(self.server, f"it is down: {self.reason}; the gateway keeps trying")
+            raise UpstreamDownError(
+                self.server,
+                said(
+                    f"it is down: {self.reason}; the gateway keeps trying",
+                    f"está fora do ar: {self.reason}; o gateway continua tentando",
+                ),
+            )
 
     def failed(self, reason: str) -> None:
         """A call was not answered."""
@@ -204,27 +214,62 @@ class Deadlines:
             self._arm(min(deadline.due for deadline in self.running))
 
 
-class _PausingChannel:
-    """A call's channel that stops the call's clock while its user is asked."""
+class PausingChannel:
+    """A call's channel: while its user is asked, the call's clock stands still, and its slot is lent.
 
-    __slots__ = ("_channel", "_deadline")
+    Several may be asked at a time, from other tasks than the call's, and a question may outlive the call.
+    """
 
-    def __init__(self, channel: Channel, deadline: Deadline) -> None:
+    __slots__ = ("_channel", "_deadline", "_is_over", "_mount", "_questions", "_returning", "lent")
+
+    def __init__(self, channel: Channel, deadline: Deadline, mount: "Mount") -> None:
         self._channel = channel
         self._deadline = deadline
+        self._mount = mount
+        self._is_over = False
+        self._questions = 0
+        self._returning = asyncio.Lock()
+        self.lent = False
 
     async def notify(self, method: str, params: Any) -> None:
         await self._channel.notify(method, params)
 
     async def ask(self, method: str, params: Any) -> Raw:
-        self._deadline.pause()
-        try:
+        async with self.pausing():
             return await self._channel.ask(method, params)
-        finally:
-            self._deadline.resume()
 
     async def release(self, retry_ms: int | None) -> None:
         await self._channel.release(retry_ms)
+
+    @asynccontextmanager
+    async def pausing(self) -> AsyncGenerator[None]:
+        """While the call waits for a person."""
+        self._deadline.pause()
+        self._questions += 1
+        if not (self.lent or self._is_over):
+            self.lent = True
+            self._mount.lend()
+        goes_on = True
+        try:
+            yield
+        except asyncio.CancelledError:
+            goes_on = False
+            raise
+        finally:
+            self._questions -= 1
+            try:
+                async with self._returning:
+                    if goes_on and self.lent and not self._questions:
+                        await self._mount.take_back(self)
+            finally:
+                self._deadline.resume()
+
+    def end(self) -> None:
+        """The call is over, and what it lent is not taken back."""
+        self._is_over = True
+        if self.lent:
+            self.lent = False
+            self._mount.forget(self)
 
 
 class Mount:
@@ -260,6 +305,9 @@ class Mount:
         self._on_retry = on_retry
         self._deadlines = Deadlines(config.timeout)
         self._queue: deque[asyncio.Future[None]] = deque()
+        self._lent = 0
+        """Calls in flight that have no slot."""
+        self._returning: dict[PausingChannel, asyncio.Future[None]] = {}
         self._empty = asyncio.Event()
         self._is_leaving = False
 
@@ -292,11 +340,13 @@ class Mount:
         if self._prepare is not None and (needed := self._prepare(forward)) is not None:
             await needed
         deadline = self._deadlines.start()
+        pausing = None
         if call.caller.era == "legacy":
-            forward = replace(forward, call=replace(call, channel=_PausingChannel(call.channel, deadline)))
+            pausing = PausingChannel(call.channel, deadline, self)
+            forward = replace(forward, call=replace(call, channel=pausing))
         has_slot = False
         try:
-            if self.in_flight < self.config.concurrency and not self._queue:
+            if self.in_flight < self.config.concurrency + self._lent and not self._queue:
                 self.in_flight += 1
             else:
                 await self._wait_for_slot()
@@ -305,7 +355,9 @@ class Mount:
                 return await self._attempt(forward, deadline)
             finally:
                 self.in_flight -= 1
-                if self._queue or self._is_leaving:
+                if pausing is not None:
+                    pausing.end()
+                if self._queue or self._returning or self._is_leaving:
                     self._slot_is_free()
         except asyncio.CancelledError:
             if not deadline.took_effect():
@@ -318,9 +370,18 @@ class Mount:
     def _timed_out(self, method: str, has_slot: bool) -> UpstreamError:
         limit = self.config.timeout
         if not has_slot:
-            taken = f"all of its {self.config.concurrency} slots were busy for {limit:g} s"
+            taken = said(
+                f"all of its {self.config.concurrency} slots were busy for {limit:g} s",
+                f"todas as suas {self.config.concurrency} vagas ficaram ocupadas por {limit:g} s",
+            )
             return UpstreamBusyError(self.server, taken)
-        late = UpstreamTimeoutError(self.server, f"it did not answer {method!r} within {limit:g} s")
+        late = UpstreamTimeoutError(
+            self.server,
+            said(
+                f"it did not answer {method!r} within {limit:g} s",
+                f"não respondeu {method!r} em {limit:g} s",
+            ),
+        )
         self.breaker.failed(late.reason)
         return late
 
@@ -344,13 +405,21 @@ class Mount:
                     seen.resends = tries
                 await asyncio.sleep(pause)
                 self.breaker.check()
-            except McpError:
+            except McpError as error:
                 self.breaker.answered()
+                if forward.marks and attribution.passes_for_ours(error):
+                    raise attribution.error(self.server, error) from None
                 raise
             except Exception as error:  # a bug of ours that this upstream's answer triggered
                 logger.error("a call to %s failed with an unexpected error", self.server, exc_info=error)
                 self.breaker.failed("unexpected error; see the log")
-                raise InvalidReplyError(self.server, "unexpected error in the gateway; see its log") from None
+                raise InvalidReplyError(
+                    self.server,
+                    said(
+                        "unexpected error in the gateway; see its log",
+                        "erro inesperado no gateway; veja o log",
+                    ),
+                ) from None
             else:
                 if not self.breaker.is_calm:
                     self.breaker.answered()
@@ -378,7 +447,10 @@ class Mount:
     async def _wait_for_slot(self) -> None:
         """Wait for a running call to end. The queue is limited."""
         if len(self._queue) >= self.config.concurrency * WAITING_PER_SLOT:
-            raise UpstreamBusyError(self.server, "too many calls are already waiting for it")
+            raise UpstreamBusyError(
+                self.server,
+                said("too many calls are already waiting for it", "chamadas demais já esperam por ele"),
+            )
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
         try:
@@ -398,11 +470,45 @@ class Mount:
             self._empty.set()
 
     def _admit(self) -> None:
-        while self._queue and self.in_flight < self.config.concurrency:
+        """Give free slots to calls that go on, then to those that begin."""
+        while (self._returning or self._queue) and self.in_flight < self.config.concurrency + self._lent:
+            if self._returning:
+                returning = next(iter(self._returning))
+                self._returned(returning)
+                continue
             turn = self._queue.popleft()
             if not turn.done():
                 self.in_flight += 1
                 turn.set_result(None)
+
+    # Calls that wait for a person
+
+    def lend(self) -> None:
+        """A call waits for a person: another may have its slot."""
+        self._lent += 1
+        self._admit()
+
+    async def take_back(self, call: PausingChannel) -> None:
+        """Wait until the call has a slot again."""
+        turn = self._returning[call] = asyncio.get_running_loop().create_future()
+        self._admit()
+        try:
+            await turn
+        finally:
+            self._returning.pop(call, None)
+
+    def forget(self, call: PausingChannel) -> None:
+        """The call ended while it waited."""
+        self._lent -= 1
+        if (turn := self._returning.pop(call, None)) is not None and not turn.done():
+            turn.set_result(None)
+
+    def _returned(self, call: PausingChannel) -> None:
+        turn = self._returning.pop(call)
+        if not turn.done():
+            self._lent -= 1
+            call.lent = False
+            turn.set_result(None)
 
 
 class CallTarget(Struct, frozen=True):
@@ -418,43 +524,54 @@ T = TypeVar("T")
 
 MAX_REFUSAL = 8 * 1024
 REFUSED = (401, 410)
+EXPIRED = "session expired"
+"""How a call was refused, where a text says it and no status."""
 
 
 class SessionSlot(Struct, frozen=True):
-    """The owner of a session, and how a new one is started."""
+    """The owner of a session, and how a new one is started. `upstream` is its key, `server` the name."""
 
     leases: Leases
+    server: str
     tenant: str
     thread: str
     upstream: str
     begin: BeginSession
 
     async def get(self) -> Lease:
-        return await self.leases.get(self.tenant, self.thread, self.upstream, self.begin)
+        return await self.leases.get(self.tenant, self.thread, self.upstream, self.begin, self.server)
 
     async def peek(self) -> Lease | None:
         return await self.leases.peek(self.tenant, self.thread, self.upstream)
 
-    async def renew(self, stale: str) -> Lease:
+    async def renew(self, stale: str, reason: str = "") -> Lease:
         """Replace a stale session. Concurrent callers start only one new session."""
-        return await self.leases.renew(self.tenant, self.thread, self.upstream, stale, self.begin)
+        whose = self.tenant, self.thread, self.upstream
+        return await self.leases.renew(*whose, stale, self.begin, self.server, reason)
+
+    def attach(self, lease: Lease) -> None:
+        """A request is sent in this session."""
+        self.leases.events.note(SessionAttached(server=self.server, session=session_digest(lease.id)))
 
 
 async def renew_once(
     lease: Lease | None,
-    renew: Callable[[], Awaitable[Lease]],
+    renew: Callable[[str], Awaitable[Lease]],
     work: Callable[[Lease | None], Awaitable[T]],
     is_over: Callable[[McpError], bool],
     says_over: Callable[[T], bool],
 ) -> T:
-    """Run `work`, and once more in a new session if the call was refused because its session is over."""
+    """Run `work`, and once more in a new session if the call was refused because its session is over.
+
+    `renew` is told how it was refused.
+    """
     try:
         result = await work(lease)
     except McpError as error:
-        if not is_over(error) or not _is_another(fresh := await renew(), lease):
+        if not is_over(error) or not _is_another(fresh := await renew(cause_of(error, EXPIRED)), lease):
             raise
     else:
-        if not says_over(result) or not _is_another(fresh := await renew(), lease):
+        if not says_over(result) or not _is_another(fresh := await renew(EXPIRED), lease):
             return result
     return await work(fresh)
 
@@ -513,21 +630,20 @@ class LeasedUpstream(WrappedUpstream):
         call = forward.call
         ours = call.caller is GATEWAY_CALLER
         tenant, thread = ("", "") if ours else (call.caller.owner, thread_of(call))
-        slot = SessionSlot(self._leases, tenant, thread, self._server, self._begin)
+        slot = SessionSlot(self._leases, self._server, tenant, thread, self._server, self._begin)
         lease = await (slot.peek() if ours else slot.get())
 
-        async def renew() -> Lease:
-            return await (slot.get() if lease is None else slot.renew(lease.id))
+        async def renew(reason: str) -> Lease:
+            return await (slot.get() if lease is None else slot.renew(lease.id, reason))
 
         async def work(lease: Lease | None) -> Outcome:
-            return await self._inner.send(self._with(forward, lease))
+            if lease is None or lease.is_local:
+                return await self._inner.send(forward)
+            slot.attach(lease)
+            headers = {**(forward.headers or {}), self._header: lease.id}
+            return await self._inner.send(replace(forward, headers=headers))
 
         return await renew_once(lease, renew, work, is_over, says_over)
-
-    def _with(self, forward: Forward, lease: Lease | None) -> Forward:
-        if lease is None or lease.is_local:
-            return forward
-        return replace(forward, headers={**(forward.headers or {}), self._header: lease.id})
 
     async def _begin(self) -> NewSession | None:
         body = await self._rest.post("", {"generate_id": True})

@@ -3,15 +3,19 @@
 `views.meta.search` decides how long a search waits for it.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
 
+from ..catalogue.items import prefix_of
 from ..search.documents import ToolQuery
 from ..sessions.leases import Lease
+from ..state.store import StateError
 from ..upstream.composio.api import Toolkit
 from ..wire.call import Call
+from ..wire.errors import McpError
 
 
 class RemoteTool(Struct, frozen=True):
@@ -98,3 +102,30 @@ class Remote(Protocol):
     ) -> Sequence[AppConnection]:
         """Wait until all of them are active (or one, without `every`), or until `seconds` have passed."""
         ...
+
+
+async def discover(
+    remotes: "Mapping[str, Remote]", call: Call, names: Sequence[str], seconds: float
+) -> list[RemoteTool]:
+    """Ask the remotes for tools with these names; this conversation may call those they describe."""
+    asking = [
+        _described(remote, call, own, seconds)
+        for remote in remotes.values()
+        if (own := [name for name in names if _may_have(remote, name)])
+    ]
+    return [tool for tools in await asyncio.gather(*asking) for tool in tools]
+
+
+async def _described(
+    remote: Remote, call: Call, names: Sequence[str], seconds: float
+) -> Iterable[RemoteTool]:
+    try:
+        async with asyncio.timeout(seconds):
+            return await remote.describe(call, names)
+    except (McpError, StateError, TimeoutError):
+        return ()
+
+
+def _may_have(remote: Remote, name: str) -> bool:
+    """Return whether a name may belong to this remote: it has the remote's prefix, or no server's."""
+    return not name.startswith("mcp__") or name.startswith(prefix_of(remote.server))

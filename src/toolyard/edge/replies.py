@@ -12,7 +12,7 @@ from ..wire.messages import Id, JsonRpcMessage, JsonRpcResponse, encode, encode_
 
 logger = logging.getLogger("toolyard.edge")
 
-CANCELLED = McpError(-32800, "The request was cancelled by the client")
+CANCELLED = McpError(-32800, "Request cancelled")
 
 
 class StreamedReply:

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from ..languages import said
+from ..telemetry.redaction import call_secrets
 from ..wire.call import (
     AUTHORIZATION,
     CALLER_TOKEN,
@@ -33,12 +35,14 @@ from ..wire.errors import InvalidRequest, UnsupportedVersion
 from ..wire.headers import MAX_HEADERS, MAX_VALUE_BYTES, RequestHeaders, check_duplicates, check_repeated
 from ..wire.messages import JsonRpcMessage
 from ..wire.seal import Sealer
+from ..wire.secrets import KnownSecrets
 from ..wire.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 
 Scope = MutableMapping[str, Any]
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
 Send = Callable[[Event], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 # Replies are one caller's own: no cache may keep them, and no browser may take them for a page.
@@ -168,14 +172,20 @@ class HostGuard:
         if raw_host != self._last_host and not self._any_host:
             host = headers.get(b"host")
             if not self._is_allowed_host(host):
-                what = f"Host {(host or '')[:80]!r} is not allowed"
-                return 403, f"{what}; add it with --allow-host or to allowed_hosts"
+                name = (host or "")[:80]
+                return 403, said(
+                    f"Host {name!r} is not allowed; add it with --allow-host or to allowed_hosts",
+                    f"O host {name!r} não é permitido; inclua-o com --allow-host ou em allowed_hosts",
+                )
             self._last_host = raw_host or b"\0"
         if b"origin" in headers.raw:
             origin = headers.get(b"origin") or ""
             if not self._is_allowed_origin(origin):
-                what = f"Origin {origin[:80]!r} is not allowed"
-                return 403, f"{what}; add it with --allow-origin or to allowed_origins"
+                name = origin[:80]
+                return 403, said(
+                    f"Origin {name!r} is not allowed; add it with --allow-origin or to allowed_origins",
+                    f"A origem {name!r} não é permitida; inclua-a com --allow-origin ou em allowed_origins",
+                )
         # `raw` has one header of each name, so if there are more the pairs are checked one by one.
         values = (
             headers.raw.values()
@@ -183,7 +193,10 @@ class HostGuard:
             else [value for _, value in headers.pairs]
         )
         if len(headers.pairs) > MAX_HEADERS or max(map(len, values), default=0) > MAX_VALUE_BYTES:
-            return 431, f"More than {MAX_HEADERS} headers, or one over {MAX_VALUE_BYTES} bytes"
+            return 431, said(
+                f"More than {MAX_HEADERS} headers, or one over {MAX_VALUE_BYTES} bytes",
+                f"Mais de {MAX_HEADERS} cabeçalhos, ou um acima de {MAX_VALUE_BYTES} bytes",
+            )
         return None
 
     def _is_allowed_host(self, host: str | None) -> bool:
@@ -248,9 +261,17 @@ class RequestAuthenticator(Protocol):
     """Finds out who makes a request, from its credentials and where it comes from."""
 
     async def authenticate(
-        self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b"", agent: str = ""
+        self,
+        headers: RequestHeaders,
+        peer: str,
+        *,
+        resource: str,
+        query: bytes = b"",
+        agent: str = "",
+        proxy: str = "",
     ) -> Principal:
-        """`peer` is the address at the other end of the connection, `resource` the path of the endpoint.
+        """`peer` is the client's address, `proxy` that of the configured proxy that it came through, if there
+        is one, `resource` the path of the endpoint.
 
         With an `agent` only the holder of a grant of this name is let in.
         Raises `Refused` to turn the request away.
@@ -270,6 +291,8 @@ class AuthenticatorSetting(Struct):
 
 AGENT_EXTENSION = "toolyard.agent"
 """In the extensions of a scope: the agent that the path of the request named."""
+PROXY_EXTENSION = "toolyard.proxy"
+"""In the extensions of a scope: the address of the configured proxy that holds the connection."""
 
 
 async def authenticate_caller(
@@ -286,6 +309,7 @@ async def authenticate_caller(
         resource=path,
         query=scope.get("query_string", b""),
         agent=extensions.get(AGENT_EXTENSION, ""),
+        proxy=extensions.get(PROXY_EXTENSION, ""),
     )
     return Identity(principal)
 
@@ -404,6 +428,7 @@ class CallerKeyReader:
             try:
                 await keys.admit(next(iter(found.values())))
             except BaseException:
+                hide_in_log(found)
                 forget_keys(found)
                 raise
         principal = identity.principal
@@ -414,6 +439,11 @@ class CallerKeyReader:
             return replace(identity, principal=replace(principal, tenant=f"key:{marks}")), found
         # The key tells users of a tenant apart. It leads out of no rule and no limit for that tenant.
         return replace(identity, principal=replace(principal, subject=f"key:{marks}")), found
+
+
+def hide_in_log(secrets: Mapping[str, Secret]) -> None:
+    """Take the keys out of whatever is logged from now on in the context of their request."""
+    call_secrets.set(KnownSecrets([secret.reveal() for secret in secrets.values()]))
 
 
 def forget_keys(secrets: Mapping[str, Secret]) -> None:
@@ -428,7 +458,12 @@ def _key_in(headers: RequestHeaders, name: str) -> str | None:
     if raw not in headers.raw:
         return None
     if sum(1 for known, _ in headers.pairs if known == raw) > 1:
-        raise Refused(400, f"The header {name!r} was sent more than once")
+        raise Refused(
+            400,
+            said(
+                f"The header {name!r} was sent more than once", f"O cabeçalho {name!r} veio mais de uma vez"
+            ),
+        )
     value = headers.get(raw) or ""
     if name == AUTHORIZATION:
         if value[: len(_BEARER)].lower() != _BEARER:
@@ -437,14 +472,45 @@ def _key_in(headers: RequestHeaders, name: str) -> str | None:
     if not value:
         return None
     if not is_usable_key(value):
-        message = f"Invalid key in {name!r}: use printable ASCII without spaces or commas"
+        message = said(
+            f"Invalid key in {name!r}: use printable ASCII without spaces or commas",
+            f"Chave inválida em {name!r}: use ASCII imprimível, sem espaços nem vírgulas",
+        )
         raise Refused(401, message, [_CHALLENGE])
     return value
 
 
 def _missing_key(headers: tuple[str, ...]) -> str:
-    ways = [f"'{name}: Bearer …'" if name == AUTHORIZATION else f"{name!r}" for name in headers]
-    return f"Missing key: send it in the header {' or '.join(ways)}"
+    spoken = _spoken(headers)
+    return said(
+        f"Missing key: send it in the header {spoken}", f"Falta a chave: envie-a no cabeçalho {spoken}"
+    )
+
+
+def _spoken(headers: tuple[str, ...]) -> str:
+    return said(" or ", " ou ").join(
+        f"'{name}: Bearer …'" if name == AUTHORIZATION else f"{name!r}" for name in headers
+    )
+
+
+def not_found(path: str, endpoints: str, keys: CallerKeys | None) -> str:
+    """The message of a 404. Clients that lack a key look for a login, and show the answer to their users."""
+    shown = path[:80]
+    message = said(
+        f"Not found: {shown!r}. The MCP endpoint is {endpoints}",
+        f"Não encontrado: {shown!r}. O endpoint MCP é {endpoints}",
+    )
+    if keys is None or not keys.required:
+        return message
+    spoken = _spoken(keys.headers)
+    return said(
+        f"{message}. There is no login: send a key that is accepted in the header {spoken}",
+        f"{message}. Não há login: envie uma chave que seja aceita no cabeçalho {spoken}",
+    )
+
+
+def body_over(limit: int) -> str:
+    return said(f"The body is over the limit of {limit} bytes", f"O corpo passa do limite de {limit} bytes")
 
 
 MAX_LENGTH_DIGITS = 18

@@ -59,14 +59,20 @@ def run_to_end(
     waits for theirs.
     """
     runner = asyncio.Runner(loop_factory=loop_factory)
+    failure: Exception | None = None
     try:
         runner.run(main)
+    except Exception as error:
+        failure = error
+        raise
     finally:
         loop = runner.get_loop()
         if not loop.run_until_complete(_all_ended(loop)) or not stop_threads(GRACE):
+            if failure is not None:
+                logger.error("ended by an error", exc_info=failure)
             logger.warning("exiting although a tool is still running")
             sys.stderr.flush()
-            os._exit(0)
+            os._exit(0 if failure is None else 1)
         runner.close()
 
 

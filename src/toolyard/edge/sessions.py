@@ -71,8 +71,10 @@ def read_client_info(info: dict[str, Any]) -> ClientInfo:
 
 
 class LegacySessions:
-    def __init__(self, sealer: Sealer) -> None:
+    def __init__(self, sealer: Sealer, *, last: bool = True) -> None:
+        """`last`: this process serves a session's later requests too."""
         self._sealer = sealer
+        self._last = last
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._saved: OrderedDict[str, LegacySession] = OrderedDict()
         self._pinned: dict[str, LegacySession] = {}
@@ -93,14 +95,14 @@ class LegacySessions:
         id = self._sealer.seal(msgspec.json.encode(token), _PURPOSE)
         if len(id) > MAX_ID_BYTES:
             raise InvalidParams("clientInfo and capabilities are too large for a session")
-        return id, _caller_of(token, identity), LegacySession(token.nonce)
+        return id, _caller_of(token, identity), LegacySession(token.nonce, lasts=self._last)
 
     def anonymous(self, version: str, identity: Identity) -> OpenedSession:
         """A temporary session for one request without a session; it is not stored."""
         token = SessionToken(
             secrets.token_urlsafe(12), version, 0, identity.principal.binding, "unknown", "", _NONE
         )
-        return OpenedSession(token, _caller_of(token, identity), LegacySession(token.nonce))
+        return OpenedSession(token, _caller_of(token, identity), LegacySession(token.nonce, lasts=False))
 
     def find(self, id: str, identity: Identity) -> OpenedSession | None:
         """The session of an id; None if the id is forged, another caller's, expired or ended."""
@@ -121,7 +123,8 @@ class LegacySessions:
             return None
         if token.version not in LEGACY_VERSIONS:
             return None
-        opened = OpenedSession(token, _caller_of(token, identity), LegacySession(token.nonce))
+        session = LegacySession(token.nonce, lasts=self._last)
+        opened = OpenedSession(token, _caller_of(token, identity), session)
         # Opening a token costs a tenth of a call, so recent ones are cached.
         if len(self._cache) >= MAX_OPENED:
             self._cache.clear()

@@ -242,7 +242,7 @@ ATOMIC = 4096
 GRACE_SECONDS = 2.0
 
 
-OnClose = Callable[[], Awaitable[None]]
+Hook = Callable[[], Awaitable[None]]
 
 
 async def _nothing() -> None:
@@ -251,12 +251,16 @@ async def _nothing() -> None:
 
 def run(
     service: Service,
-    on_close: OnClose = _nothing,
+    on_close: Hook = _nothing,
     identity: Identity = Identity(),  # noqa: B008 (frozen)
+    on_start: Hook = _nothing,
 ) -> None:
-    """`on_close` runs when every call has been answered, and closes what the service uses."""
+    """Raises what `on_start` raises: nothing is read before it has ended.
+
+    `on_close` runs in any case, when every call has been answered, and closes what the service uses.
+    """
     with _protocol_streams() as (source, sink), suppress(KeyboardInterrupt):
-        run_to_end(serve(service, source, sink, on_close, identity))
+        run_to_end(serve(service, source, sink, on_close, identity, on_start))
 
 
 @contextmanager
@@ -288,8 +292,9 @@ async def serve(
     service: Service,
     source: int,
     sink: int,
-    on_close: OnClose = _nothing,
+    on_close: Hook = _nothing,
     identity: Identity = Identity(),  # noqa: B008 (frozen)
+    on_start: Hook = _nothing,
 ) -> None:
     """Serve the messages of one pair of file descriptors until the input ends or we are told to stop."""
     loop = asyncio.get_running_loop()
@@ -299,13 +304,16 @@ async def serve(
             loop.add_signal_handler(number, stop.set)
     writer = _Writer(sink, stop.set)
     duplex = Duplex(service, writer.write, writer.write_pieces, identity)
-    reading = asyncio.create_task(_read(source, duplex, writer))
     stopping = asyncio.create_task(stop.wait())
+    working = asyncio.ensure_future(on_start())
     try:
-        await asyncio.wait({reading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+            working = asyncio.create_task(_read(source, duplex, writer))
+            await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (reading, stopping):
-            task.cancel()
+        await cancel_and_wait({working, stopping})
         grace = 0 if stop.is_set() else GRACE_SECONDS
         deadline = loop.time() + grace
         await duplex.finish(grace)

@@ -7,13 +7,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ..extras import install_command
+
 
 class FfmpegMissingError(Exception):
     """There is no ffmpeg; `named` is the program that a setting wanted, or empty."""
 
     def __init__(self, named: str = "") -> None:
         wanted = f"there is no program {named!r}" if named else "ffmpeg is not installed"
-        hint = "install it (apt-get install ffmpeg, brew install ffmpeg), or pip install 'toolyard[media]'"
+        hint = f"install it (apt-get install ffmpeg, brew install ffmpeg), or {install_command('media')}"
         super().__init__(f"{wanted}; {hint}")
         self.named = named
 

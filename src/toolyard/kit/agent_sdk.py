@@ -9,7 +9,7 @@ host's callbacks, whatever Claude Code supports. `edge.stdio.Duplex` handles the
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
@@ -23,6 +23,7 @@ from ..wire.errors import InvalidParams, McpError, MethodNotFound
 from ..wire.messages import decode_params
 from .calls.content import ToolError
 from .calls.input_requests import call_and_await
+from .enhanced import EnhancedTool, enhanced_server
 from .server import Server
 
 if TYPE_CHECKING:
@@ -75,6 +76,13 @@ def create_sdk_server(
     # The SDK only ever runs the instance; it need not be an `mcp.server.Server`.
     instance = cast(Any, SdkInstance(server.service, host))
     return McpSdkServerConfig(type="sdk", name=server.name, instance=instance)
+
+
+def create_sdk_mcp_server(
+    name: str, version: str = "1.0.0", tools: Iterable[EnhancedTool] = (), **callbacks: "Ask | Tell | None"
+) -> "McpSdkServerConfig":
+    """As the SDK's own function of this name, for records of `enhanced_tool`."""
+    return create_sdk_server(enhanced_server(name, version, tools), **cast(Any, callbacks))
 
 
 _METHODS = {

@@ -52,6 +52,9 @@ class EnhancedTool(Struct, frozen=True):
     output_schema: JsonSchema | None = None
 
 
+EnhancedMcpTool = EnhancedTool
+
+
 def enhanced_tool(
     name: str,
     description: str,
@@ -73,8 +76,14 @@ def enhanced_tool(
     return record
 
 
-def enhanced_server(name: str, version: str = "1.0.0", tools: Iterable[EnhancedTool] = ()) -> Server:
-    """A server with the tools of these records."""
+def enhanced_server(
+    name: str, version: str = "1.0.0", tools: Iterable[EnhancedTool] = (), *, lenient_output: bool = False
+) -> Server:
+    """A server with the tools of these records.
+
+    `lenient_output` sends results that do not fit their output schema, and logs them: for production, where
+    a handler's slip must not cost the answer.
+    """
     server = Server(name, version=version)
     for tool in tools:
         server.add_tool(
@@ -83,6 +92,7 @@ def enhanced_server(name: str, version: str = "1.0.0", tools: Iterable[EnhancedT
             description=tool.description,
             input_schema=_input_schema(tool),
             output_schema=tool.output_schema,
+            lenient_output=lenient_output,
             **_hints(tool.annotations),
         )
     return server

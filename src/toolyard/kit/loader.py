@@ -14,6 +14,7 @@ import traceback
 import typing
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -123,6 +124,25 @@ def load(target: str, debug: bool = False, options: Mapping[str, Any] | None = N
     return _server_in(module, place, attribute)
 
 
+def look_for(target: str) -> None:
+    """Raise LoadError if there is no such file or module. Runs nothing of it."""
+    place, _ = split(target)
+    if _is_file(place):
+        _file(place)
+        return
+    _check_name(place)
+    first, *others = place.split(".")
+    spec = importlib.util.find_spec(first) or PathFinder.find_spec(first, [os.getcwd()])
+    name = first
+    for other in others:
+        if spec is None or spec.submodule_search_locations is None:
+            break
+        name = f"{name}.{other}"
+        spec = PathFinder.find_spec(name, list(spec.submodule_search_locations))
+    if spec is None or (others and name != place):
+        raise LoadError(f"no module {place!r}", _missing_module_hint(place))
+
+
 def _build(module: ModuleType, place: str, options: Mapping[str, Any], debug: bool) -> Server:
     try:
         return build_server(module, options)
@@ -151,9 +171,7 @@ def _is_file(place: str) -> bool:
 
 
 def _load_file(place: str, debug: bool) -> ModuleType:
-    path = Path(place).expanduser().resolve()
-    if not path.is_file():
-        raise LoadError(f"no file {place!r}", _nearest_file(path) or FORMS)
+    path = _file(place)
     name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else f"_target_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -172,6 +190,13 @@ def _load_file(place: str, debug: bool) -> ModuleType:
     return module
 
 
+def _file(place: str) -> Path:
+    path = Path(place).expanduser().resolve()
+    if not path.is_file():
+        raise LoadError(f"no file {place!r}", _nearest_file(path) or FORMS)
+    return path
+
+
 def _nearest_file(path: Path) -> str | None:
     if not path.parent.is_dir():
         return f"there is no folder {str(path.parent)!r}"
@@ -180,8 +205,7 @@ def _nearest_file(path: Path) -> str | None:
 
 
 def _load_module(place: str, debug: bool) -> ModuleType:
-    if not all(part.isidentifier() for part in place.split(".")):
-        raise LoadError(f"{place!r} is neither a module nor a file", FORMS)
+    _check_name(place)
     sys.path.insert(0, os.getcwd())
     try:
         return importlib.import_module(place)
@@ -194,6 +218,11 @@ def _load_module(place: str, debug: bool) -> ModuleType:
         raise
     except BaseException as error:
         raise _import_failure(place, error, debug) from error
+
+
+def _check_name(place: str) -> None:
+    if not all(part.isidentifier() for part in place.split(".")):
+        raise LoadError(f"{place!r} is neither a module nor a file", FORMS)
 
 
 def _missing_module_hint(place: str) -> str:

@@ -6,15 +6,13 @@ A server lists its tools in its own language and also answers calls by the other
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Unpack
+from typing import Annotated, Any, Unpack
 
 from msgspec import Meta, Struct
 
 from .calls.context import Context
 from .features.base import ToolOptions
 from .server import Server
-
-Locale = Literal["en", "pt"]
 
 
 class LocalizedTool(Struct, frozen=True, kw_only=True):
@@ -29,15 +27,14 @@ class LocalizedTool(Struct, frozen=True, kw_only=True):
 
 def add_localized_tool(
     server: Server,
-    locale: Locale,
     function: Callable[..., Any],
     *,
     en: LocalizedTool,
     pt: LocalizedTool,
     **options: Unpack[ToolOptions],
 ) -> None:
-    """Declare a tool under both names; once if they are equal."""
-    shown, other = (en, pt) if locale == "en" else (pt, en)
+    """Declare a tool under both names, and list that of the server's language; once if they are equal."""
+    shown, other = (en, pt) if server.locale == "en" else (pt, en)
     _add_localized(server, function, shown, {**options, "listed": True})
     if other.name != shown.name:
         _add_localized(server, function, other, {**options, "listed": False})

@@ -9,6 +9,7 @@ import unicodedata
 
 from ..wire.text import SUSPECT_CLOSE as CLOSE
 from ..wire.text import SUSPECT_OPEN as OPEN
+from ..wire.text import without_marks
 
 MAX_MARKS = 50
 
@@ -89,5 +90,5 @@ def _plain(text: str) -> str:
     """The text without case, accents and invisible characters."""
     if text.isascii():
         return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text).casefold()
-    return "".join(c for c in decomposed if not unicodedata.combining(c) and unicodedata.category(c) != "Cf")
+    bare = without_marks(text).casefold()
+    return "".join(c for c in bare if not unicodedata.combining(c) and unicodedata.category(c) != "Cf")

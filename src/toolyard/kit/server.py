@@ -8,12 +8,14 @@ import itertools
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, get_args, overload
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from ..edge.request import CallerKeys
+from ..languages import Locale, answering
+from ..telemetry.events import LOG_ALONE, EventRecorder
 from ..wire.call import SERVER_KEY, TASKS_EXTENSION, UI_EXTENSION, Call, Caller
 from ..wire.errors import MethodNotFound
 from ..wire.messages import decode_params
@@ -58,7 +60,8 @@ class KitService:
             if call.id is None:
                 return None
             raise MethodNotFound(call.method[:80])
-        result = await answer(call)
+        with answering(self._server.locale):
+            result = await answer(call)
         if modern:
             if result.result_type is UNSET:
                 result.result_type = "complete"
@@ -145,6 +148,7 @@ class _Identity(Feature["Server"]):
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+CloseFunction = Callable[[], Awaitable[None]]
 T = TypeVar("T")
 
 logger = logging.getLogger("toolyard.kit")
@@ -178,10 +182,15 @@ class Server:
         state_ttl: float = 3600.0,
         max_subscriptions: int = 1000,
         caller_keys: CallerKeys | None = None,
+        locale: Locale = "en",
     ) -> None:
-        """`caller_keys`: the headers with callers' own keys over HTTP, for `Context.secret`."""
-        _check_options(page_size, cache_ttl, cache_scope, state_ttl, max_subscriptions)
+        """`caller_keys`: the headers with callers' own keys over HTTP, for `Context.secret`.
+
+        `locale`: the language of what is said of wrong arguments, unknown names, missing keys and the like.
+        """
+        _check_options(page_size, cache_ttl, cache_scope, state_ttl, max_subscriptions, locale)
         self.name = name
+        self.locale: Locale = locale
         self.version = version
         self.instructions = instructions
         self.implementation = Implementation(name, version, title, None, website_url, icons)
@@ -202,10 +211,14 @@ class Server:
         self.features: set[str] = set()
         """Features declared at least once; a list may become empty later."""
         self._serials = itertools.count(1)
-        self._close_functions: list[Callable[[], Awaitable[None]]] = []
+        self._close_functions: list[CloseFunction] = []
+        self._reopening: list[CloseFunction] = []
+        self._clients = 0
         self._before_resources: list[Callable[[], Awaitable[None]]] = []
         self._on_subscribe: list[Callable[[str, Caller], object]] = []
         self._visible: Visible | None = None
+        self.events: EventRecorder = LOG_ALONE
+        """Where it tells operators what it did: the log; a gateway that mounts it as a module counts too."""
         self.hub = EventHub()
         self.tasks = TaskRegistry(self.hub)
         self.service = KitService(self)
@@ -377,6 +390,7 @@ class Server:
         from ..edge.http.app import HttpEdge  # the transports load only when used
         from ..edge.request import CallerKeySetting
 
+        self.begin_client()  # its own end closes everything
         return HttpEdge(
             self._traced(),
             self.sealer,
@@ -387,6 +401,7 @@ class Server:
             keys=CallerKeySetting(self.caller_keys),
             max_body=max_body,
             pace=pace,
+            locale=self.locale,
         )
 
     def run_http(
@@ -424,18 +439,35 @@ class Server:
         tracer = server_tracing(self.name)
         return self.service if tracer is None else TracedService(self.service, tracer, self.name)
 
-    def on_close(self, function: Callable[[], Awaitable[None]]) -> None:
-        """Await this when the server closes; functions run in reverse order."""
+    def on_close(self, function: CloseFunction, *, reopens: bool = False) -> None:
+        """Await this when the server closes; functions run in reverse order.
+
+        `reopens` says that what is closed opens again when it is needed: then the end of the last client in
+        this process closes it too, since nobody else may do so before the event loop ends.
+        """
         self._close_functions.append(function)
+        if reopens:
+            self._reopening.append(function)
+
+    def begin_client(self) -> None:
+        """A client in this process has come; for each, `end_client` once."""
+        self._clients += 1
+
+    async def end_client(self) -> None:
+        self._clients -= 1
+        for function in reversed(self._reopening) if not self._clients else ():
+            await self._run_close_function(function)
 
     async def run_close_functions(self) -> None:
         """Run the functions of `on_close`, once each. A failure is logged; the others still run."""
         while self._close_functions:
-            function = self._close_functions.pop()
-            try:
-                await function()
-            except Exception:
-                logger.exception("server %r did not close cleanly", self.name)
+            await self._run_close_function(self._close_functions.pop())
+
+    async def _run_close_function(self, function: CloseFunction) -> None:
+        try:
+            await function()
+        except Exception:
+            logger.exception("server %r did not close cleanly", self.name)
 
     async def close(self) -> None:
         """End tasks and listeners. The transports call it; call it yourself after in-process use."""
@@ -454,7 +486,12 @@ class Server:
 
 
 def _check_options(
-    page_size: int, cache_ttl: float, cache_scope: str, state_ttl: float, max_subscriptions: int
+    page_size: int,
+    cache_ttl: float,
+    cache_scope: str,
+    state_ttl: float,
+    max_subscriptions: int,
+    locale: str,
 ) -> None:
     if page_size < 1:
         raise ValueError(f"page_size must be at least 1, not {page_size}")
@@ -466,3 +503,5 @@ def _check_options(
         raise ValueError(f"state_ttl must be more than 0 seconds, not {state_ttl}")
     if max_subscriptions < 0:
         raise ValueError(f"max_subscriptions must be 0 or more, not {max_subscriptions}")
+    if locale not in get_args(Locale):
+        raise ValueError(f"locale must be 'en' or 'pt', not {locale!r}")

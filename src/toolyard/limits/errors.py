@@ -9,9 +9,8 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
-from ..wire.errors import INTERNAL_ERROR, McpError
-
-LIMIT_EXCEEDED = -32029
+from ..languages import said
+from ..wire.errors import INTERNAL_ERROR, LIMIT_EXCEEDED, McpError
 
 
 class LimitExceededError(McpError):
@@ -22,12 +21,20 @@ class LimitExceededError(McpError):
         self.limit = limit
         self.retry_after = max(1, math.ceil(retry_after))
         data: dict[str, Any] = {"limit": limit or text, "scope": scope, "retry_after": self.retry_after}
-        named = f"limit {limit!r} reached" if limit else "limit reached"
-        message = f"{named}: {text} for {scope}; try again in {format_duration(self.retry_after)}"
+        wait = format_duration(self.retry_after)
+        if limit:
+            named = said(f"limit {limit!r} reached", f"limite {limit!r} atingido")
+        else:
+            named = said("limit reached", "limite atingido")
+        message = said(
+            f"{named}: {text} for {scope}; try again in {wait}",
+            f"{named}: {text} para {scope}; tente de novo em {wait}",
+        )
         if resets_at is not None:
             # Rounded up, so that who comes then is not early.
             data["resets_at"] = format_time(math.ceil(resets_at))
-            message += f", at {data['resets_at']}"
+            at = data["resets_at"]
+            message += said(f", at {at}", f", às {at}")
         super().__init__(LIMIT_EXCEEDED, message[:1].upper() + message[1:], data)
 
     @property
@@ -44,10 +51,15 @@ class LimitsUnavailableError(McpError):
 
     def __init__(self, retry_after: float) -> None:
         self.retry_after = max(1, math.ceil(retry_after))
+        wait = format_duration(self.retry_after)
         super().__init__(
             INTERNAL_ERROR,
-            "This gateway cannot count calls just now, and it has limits that must be counted; "
-            f"try again in {format_duration(self.retry_after)}",
+            said(
+                "This gateway cannot count calls just now, and it has limits that must be counted; "
+                f"try again in {wait}",
+                "Este gateway não pode contar chamadas agora, e há limites que precisam ser contados; "
+                f"tente de novo em {wait}",
+            ),
             {"retry_after": self.retry_after},
         )
 
@@ -75,4 +87,5 @@ def format_duration(seconds: float) -> str:
     hours, minutes = divmod(minutes, 60)
     if hours < 48:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-    return f"{math.ceil(whole / 86400)} days"
+    days = math.ceil(whole / 86400)
+    return said(f"{days} days", f"{days} dias")

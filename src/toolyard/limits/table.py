@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from ..config.callers import LimitRule, LimitsConfig, PriceRule
 from ..config.errors import ConfigError
+from ..languages import said
 from ..state.store import DAY
 from ..wire.call import Principal
 from .matching import RuleMatcher
@@ -41,7 +42,26 @@ class Limit(Struct, frozen=True):
     """For a rate, the burst."""
     period: float | Literal["month"]
     """Of a window; 0 for rates and slots."""
-    text: str
+    currency: str = ""
+
+    @property
+    def text(self) -> str:
+        """The amount, as people read it."""
+        if self.measure == "rate":
+            return _rate_text(self.rule.rate, self.ceiling)
+        if self.measure == "concurrent":
+            count = f"{self.rule.concurrent:,}"
+            if self.rule.concurrent == 1:
+                return said(f"{count} call at a time", f"{count} chamada por vez")
+            return said(f"{count} calls at a time", f"{count} chamadas por vez")
+        if self.measure == "calls":
+            calls = _amount_text("calls", self.rule.calls, self.currency)
+            time = _seconds_text(self.rule.window)
+            return said(f"{calls} in {time}", f"{calls} em {time}")
+        amount = _amount_text(self.unit, self.ceiling, self.currency)
+        if self.period == "month":
+            return said(f"{amount} a month", f"{amount} por mês")
+        return said(f"{amount} a day", f"{amount} por dia")
 
     def key(self, scope: str) -> str:
         return f"{PREFIX}{self.id}/{self.measure}/{scope}"
@@ -71,7 +91,7 @@ def scope_of(per: str, principal: Principal, server: str, tool: str) -> LimitSco
         case "tool":
             return _scope("tool", server, tool)
         case _:
-            return LimitScope("all", "all", "all callers")
+            return LimitScope("all", "all", _scope_text("all", ()))
 
 
 def _scope(per: str, *parts: str) -> LimitScope:
@@ -89,15 +109,27 @@ def read_scope(key: str) -> tuple[str, tuple[str | None, ...], str]:
     return per, names, _scope_text(per, tuple(map(unquote, parts)))
 
 
+_SCOPES = {
+    "user": "usuário",
+    "agent": "agente",
+    "tenant": "inquilino",
+    "server": "servidor",
+    "tool": "ferramenta",
+}
+
+
 def _scope_text(per: str, parts: tuple[str, ...]) -> str:
+    word = said(per, _SCOPES.get(per, per))
     match per, parts:
         case (("user" | "agent"), (tenant, name)):
-            named = f"{per} {name!r}" if name else "the local user" if per == "user" else f"no {per}"
-            return named if tenant == "local" else f"{named if name else f'no {per}'} of {tenant!r}"
+            if tenant == "local" and not name and per == "user":
+                return said("the local user", "o usuário local")
+            named = f"{word} {name!r}" if name else said(f"no {word}", f"nenhum {word}")
+            return named if tenant == "local" else said(f"{named} of {tenant!r}", f"{named} de {tenant!r}")
         case "all", _:
-            return "all callers"
+            return said("all callers", "todos os que chamam")
         case _:
-            return f"{per} {'/'.join(parts)!r}"
+            return f"{word} {'/'.join(parts)!r}"
 
 
 def _key_part(text: str) -> str:
@@ -159,13 +191,11 @@ def _limits_of(rule: LimitRule, currency: str) -> Iterator[Limit]:
     id = _rule_id(rule)
     if rule.rate:
         burst = rule.burst or max(1, int(rule.rate))
-        yield Limit(rule, id, "rate", "calls", burst, 0.0, _rate_text(rule.rate, burst))
+        yield Limit(rule, id, "rate", "calls", burst, 0.0)
     if rule.concurrent:
-        text = f"{rule.concurrent:,} call{'s' * (rule.concurrent > 1)} at a time"
-        yield Limit(rule, id, "concurrent", "calls", rule.concurrent, 0.0, text)
+        yield Limit(rule, id, "concurrent", "calls", rule.concurrent, 0.0)
     if rule.calls:
-        text = f"{_amount_text('calls', rule.calls, currency)} in {_seconds_text(rule.window)}"
-        yield Limit(rule, id, "calls", "calls", min(MOST, rule.calls), rule.window, text)
+        yield Limit(rule, id, "calls", "calls", min(MOST, rule.calls), rule.window)
     units: tuple[Unit, ...] = ("calls", "bytes", "tokens", "cost")
     for unit in units:
         for name in ("day", "month"):
@@ -174,8 +204,7 @@ def _limits_of(rule: LimitRule, currency: str) -> Iterator[Limit]:
             if amount:
                 ceiling = min(MOST, max(1, round(amount * MICRO)) if unit == "cost" else amount)
                 period: float | Literal["month"] = "month" if name == "month" else DAY
-                text = f"{_amount_text(unit, ceiling, currency)} a {name}"
-                yield Limit(rule, id, measure, unit, ceiling, period, text)
+                yield Limit(rule, id, measure, unit, ceiling, period, currency)
 
 
 def _rule_id(rule: LimitRule) -> str:
@@ -187,8 +216,12 @@ def _rule_id(rule: LimitRule) -> str:
 
 
 def _rate_text(rate: float, burst: int) -> str:
-    text = f"{rate:g} calls a second" if rate > 1 else f"a call every {_seconds_text(1 / rate)}"
-    return f"{text}, {burst:,} at once" if burst > 1 else text
+    if rate > 1:
+        text = said(f"{rate:g} calls a second", f"{rate:g} chamadas por segundo")
+    else:
+        pause = _seconds_text(1 / rate)
+        text = said(f"a call every {pause}", f"uma chamada a cada {pause}")
+    return said(f"{text}, {burst:,} at once", f"{text}, {burst:,} de uma vez") if burst > 1 else text
 
 
 def _seconds_text(seconds: float) -> str:
@@ -201,5 +234,9 @@ def _amount_text(unit: Unit, amount: int, currency: str) -> str:
             return f"{amount / MICRO:,.2f} {currency}"
         case "bytes":
             return f"{amount:,} bytes"
-        case _:
-            return f"{amount:,} {unit if amount != 1 else unit.removesuffix('s')}"
+        case "tokens":
+            return f"{amount:,} {'tokens' if amount != 1 else 'token'}"
+        case "calls":
+            if amount == 1:
+                return said(f"{amount:,} call", f"{amount:,} chamada")
+            return said(f"{amount:,} calls", f"{amount:,} chamadas")

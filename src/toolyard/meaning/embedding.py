@@ -9,7 +9,6 @@ repository.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import resources
@@ -17,6 +16,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ..wire.text import without_marks
 
 _RUN = re.compile(r"[A-Za-z]+|[0-9]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -42,9 +43,7 @@ _RESPELLINGS = (
 
 def plain(text: str) -> str:
     """Without accents, and without what has no Latin letter for it."""
-    if text.isascii():
-        return text
-    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return without_marks(text).encode("ascii", "ignore").decode()
 
 
 def words(text: str) -> list[str]:

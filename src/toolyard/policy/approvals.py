@@ -29,10 +29,11 @@ from msgspec.structs import replace
 from ..kit.calls.content import ToolError, error_result
 from ..kit.calls.input_requests import Elicit
 from ..kit.schema.validation import MismatchError
+from ..languages import said
 from ..state.store import State, StateError
 from ..upstream.base import Forward, Outcome
 from ..wire.call import SERVER_KEY, Call, Caller, Principal, thread_of
-from ..wire.errors import InvalidParams, McpError, MissingCapability
+from ..wire.errors import NOT_CONFIRMED, InvalidParams, McpError, MissingCapability
 from ..wire.messages import decode_params, encode
 from ..wire.seal import BrokenSeal, Sealer, digest
 from ..wire.types import Implementation, InputRequiredResult
@@ -41,7 +42,6 @@ from .pending import ConversationTool, PendingApproval, PendingApprovals, TooMan
 
 logger = logging.getLogger("toolyard.policy")
 
-NOT_CONFIRMED = -32005
 CONFIRM_SECONDS = 300.0
 ALWAYS_SECONDS = 8 * 3600.0
 ROUNDS_SECONDS = 3600.0
@@ -56,6 +56,7 @@ _ROUND = ("requestState", "inputResponses")
 
 How = Literal["elicitation", "conversation", "approvals"]
 APPROVE, ALWAYS, REFUSE = "approve", "always for this conversation", "refuse"
+_IN_PORTUGUESE = {APPROVE: "aprovar", ALWAYS: "sempre nesta conversa", REFUSE: "recusar"}
 
 
 class ConfirmationError(McpError, ToolError):
@@ -64,7 +65,10 @@ class ConfirmationError(McpError, ToolError):
     reason = ""
 
     def __init__(self, call: CallDescription, why: str, *, by: str = "", how: How | None = None) -> None:
-        text = f"{call.tool!r} of the server {call.server!r} was not called: {why}"
+        text = said(
+            f"{call.tool!r} of the server {call.server!r} was not called: {why}",
+            f"{call.tool!r} do servidor {call.server!r} não foi chamado: {why}",
+        )
         super().__init__(NOT_CONFIRMED, text, {"rule": call.rule, "reason": self.reason})
         self.rule = call.rule
         self.by = by
@@ -131,7 +135,7 @@ class _Question(Struct, frozen=True):
     @property
     def user(self) -> str:
         """Who answers when the client asks its user."""
-        return self.principal.user or "the local user"
+        return self.principal.user or said("the local user", "o usuário local")
 
 
 class Approvals:
@@ -156,6 +160,8 @@ class Approvals:
         self._always_seconds = always_seconds
         # Not the same for the next process, which is another conversation.
         self._thread = f"process-{secrets.token_hex(8)}" if one_client else ""
+        self._bindings: set[str] = set()
+        """Who has approved something for the conversation that is this process."""
         self._now = now
 
     async def ask(self, forward: Forward, server: str, tool: str, rule: str) -> Approval | Outcome:
@@ -174,6 +180,23 @@ class Approvals:
         if _can_be_asked(forward.call.caller):
             return self._input_required(question) if is_modern else await self._elicit(question)
         return await self._wait(question)
+
+    async def end_session(self, call: Call) -> None:
+        """A session has ended. It was the conversation, unless its client has named one."""
+        thread = "" if call.caller.identity.thread else thread_of(call)
+        if thread:
+            await self._end(call.caller.principal.binding, thread)
+
+    async def close(self) -> None:
+        """Over stdio the conversation ends with the process."""
+        for binding in self._bindings:
+            await self._end(binding, self._thread)
+
+    async def _end(self, binding: str, thread: str) -> None:
+        try:
+            await self.pending.end_conversation(binding, thread)
+        except StateError as error:
+            logger.warning("what was approved for a conversation outlives it for some hours: %s", error)
 
     def _question(self, forward: Forward, server: str, tool: str, rule: str) -> _Question:
         binding = forward.call.caller.principal.binding
@@ -199,8 +222,10 @@ class Approvals:
     async def _remember(self, question: _Question, by: str) -> None:
         if question.tool is None:
             return
+        if question.tool.thread == self._thread:
+            self._bindings.add(question.tool.principal)
         try:
-            await self.pending.remember(question.tool, by, self._always_seconds)
+            await self.pending.remember(question.tool, question.call, by, self._always_seconds)
         except StateError as error:
             logger.warning("an approval holds for one call only, not for its conversation: %s", error)
 
@@ -211,15 +236,25 @@ class Approvals:
         choices = [APPROVE, *([ALWAYS] if question.tool is not None else []), REFUSE]
         schema = {
             "type": "object",
-            "properties": {"decision": {"type": "string", "title": "Decision", "enum": choices}},
+            "properties": {
+                "decision": {
+                    "type": "string",
+                    "title": said("Decision", "Decisão"),
+                    "enum": [said(choice, _IN_PORTUGUESE[choice]) for choice in choices],
+                }
+            },
             "required": ["decision"],
         }
-        message = (
-            f"{call.who} wants to call {call.tool!r} of the server {call.server!r}."
+        arguments = as_text(call.arguments)
+        message = said(
+            f"Toolyard asks: {call.who} wants to call {call.tool!r} of the server {call.server!r}."
             f" Rule {call.rule!r} wants a person to confirm it within {self.seconds:g} s."
-            f"\n\nArguments:\n{as_text(call.arguments)}"
+            f"\n\nArguments:\n{arguments}",
+            f"Toolyard pergunta: {call.who} quer chamar {call.tool!r} do servidor {call.server!r}."
+            f" A regra {call.rule!r} quer que uma pessoa confirme em {self.seconds:g} s."
+            f"\n\nArgumentos:\n{arguments}",
         )
-        return Elicit(message[:1].upper() + message[1:], schema)
+        return Elicit(message, schema)
 
     async def _elicit(self, question: _Question) -> Approval:
         """A legacy client is asked while its call runs."""
@@ -232,9 +267,21 @@ class Approvals:
         except TimeoutError:
             raise self._late(question) from None
         except MismatchError as error:
-            raise _refused(question, f"the client's answer cannot be used: {error}") from None
+            raise _refused(
+                question,
+                said(
+                    f"the client's answer cannot be used: {error}",
+                    f"a resposta do cliente não pode ser usada: {error}",
+                ),
+            ) from None
         except McpError as error:
-            raise _refused(question, f"the client could not ask its user: {error.message}") from None
+            raise _refused(
+                question,
+                said(
+                    f"the client could not ask its user: {error.message}",
+                    f"o cliente não pôde perguntar ao usuário: {error.message}",
+                ),
+            ) from None
         return await self._answered(question, decision, question.forward)
 
     def _input_required(self, question: _Question) -> Outcome:
@@ -272,7 +319,8 @@ class Approvals:
 
     async def _answered(self, question: _Question, decision: str, forward: Forward) -> Approval:
         if decision == REFUSE:
-            raise _refused(question, f"{question.user} refused it", by=question.user)
+            by = question.user
+            raise _refused(question, said(f"{by} refused it", f"{by} recusou"), by=by)
         if decision == ALWAYS:
             await self._remember(question, question.user)
         return self._approval(question, question.user, "elicitation", forward)
@@ -289,13 +337,14 @@ class Approvals:
         except StateError as error:
             raise _unavailable(question, error) from None
         except TooManyPendingError as error:
-            raise ApprovalUnavailableError(question.call, f"{error}; try again later") from None
+            why = said(f"{error}; try again later", f"{error}; tente mais tarde")
+            raise ApprovalUnavailableError(question.call, why) from None
         if verdict is None:
             raise self._late(question)
         if verdict.decision == "deny":
             raise RefusedByUserError(
                 question.call,
-                f"rule {question.call.rule!r} wants a person to confirm it, and {verdict.by} refused it",
+                _wants_a_person(question, said(f"{verdict.by} refused it", f"{verdict.by} recusou")),
                 by=verdict.by,
                 how="approvals",
             )
@@ -306,9 +355,15 @@ class Approvals:
     def _late(self, question: _Question) -> ApprovalTimeoutError:
         return ApprovalTimeoutError(
             question.call,
-            f"rule {question.call.rule!r} wants a person to confirm it, and nobody did within"
-            f" {self.seconds:g} s; call it again, and let the user answer the question or an operator decide"
-            " with `toolyard approvals`",
+            _wants_a_person(
+                question,
+                said(
+                    f"nobody did within {self.seconds:g} s; call it again, and let the user answer the"
+                    " question or an operator decide with `toolyard approvals`",
+                    f"ninguém confirmou em {self.seconds:g} s; chame de novo, e deixe que o usuário responda"
+                    " à pergunta ou que um operador decida com `toolyard approvals`",
+                ),
+            ),
         )
 
     # State that the client holds
@@ -383,9 +438,10 @@ class _Announcer:
             return
         self._next = now + PROGRESS_SECONDS
         self._count += 1
-        message = (
+        message = said(
             f"waits for up to {self._seconds:g} s until somebody decides:"
-            f" toolyard approvals approve {pending.id}"
+            f" toolyard approvals approve {pending.id}",
+            f"espera até {self._seconds:g} s que alguém decida: toolyard approvals approve {pending.id}",
         )
         # Small steps: progress has to grow, and the tool's own begins when the call is made.
         progress: dict[str, Any] = {"progressToken": token, "progress": self._count / 10_000}
@@ -407,19 +463,27 @@ def _can_be_asked(caller: Caller) -> bool:
 def _read_decision(form: Elicit, raw: Raw) -> str:
     """What the user chose; to decline or dismiss the form is to refuse."""
     answer = form.read(raw)
-    chosen = cast(dict[str, str], answer.content) if answer.accepted else {"decision": REFUSE}
-    return chosen["decision"]
+    if not answer.accepted:
+        return REFUSE
+    chosen = cast(dict[str, str], answer.content)["decision"]
+    return next((choice for choice, other in _IN_PORTUGUESE.items() if other == chosen), chosen)
 
 
 def _refused(question: _Question, why: str, by: str = "") -> RefusedByUserError:
-    text = f"rule {question.call.rule!r} wants a person to confirm it, and {why}"
-    return RefusedByUserError(question.call, text, by=by, how="elicitation")
+    return RefusedByUserError(question.call, _wants_a_person(question, why), by=by, how="elicitation")
+
+
+def _wants_a_person(question: _Question, why: str) -> str:
+    rule = question.call.rule
+    return said(
+        f"rule {rule!r} wants a person to confirm it, and {why}",
+        f"a regra {rule!r} quer que uma pessoa confirme, e {why}",
+    )
 
 
 def _unavailable(question: _Question, error: StateError) -> ApprovalUnavailableError:
     logger.error("a call cannot be confirmed: %s", error)
-    why = f"rule {question.call.rule!r} wants a person to confirm it, and {error.public_message}"
-    return ApprovalUnavailableError(question.call, why)
+    return ApprovalUnavailableError(question.call, _wants_a_person(question, error.public_message))
 
 
 def _fingerprint(forward: Forward, server: str, tool: str) -> str:

@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.json import format as indented
 
 from ..catalogue.items import UpstreamItem
+from ..languages import said
 from ..telemetry.redaction import redact_field
 from ..upstream.base import Forward, Outcome
 from ..wire.call import SERVER_KEY, Caller, Principal
@@ -70,12 +71,13 @@ def describe(forward: Forward, server: str, tool: str, rule: str) -> CallDescrip
 
 def who(principal: Principal) -> str:
     """`agent 'writer' of 'alice' (tenant 'acme')`, or `the local user`."""
-    agent = f"agent {shorten_text(principal.agent)!r}" if principal.agent else ""
+    name, tenant_name = shorten_text(principal.agent), shorten_text(principal.tenant)
+    agent = said(f"agent {name!r}", f"o agente {name!r}") if principal.agent else ""
     user = repr(shorten_text(principal.subject)) if principal.subject else ""
-    named = " of ".join(part for part in (agent, user) if part)
+    named = said(" of ", " de ").join(part for part in (agent, user) if part)
     if principal.tenant == "local":
-        return named or "the local user"
-    tenant = f"tenant {shorten_text(principal.tenant)!r}"
+        return named or said("the local user", "o usuário local")
+    tenant = said(f"tenant {tenant_name!r}", f"inquilino {tenant_name!r}")
     return f"{named} ({tenant})" if named else tenant
 
 
@@ -91,7 +93,9 @@ def read_arguments(forward: Forward) -> Any:
     try:
         return json.loads(bytes(raw), object_pairs_hook=_unique)
     except (ValueError, RecursionError):
-        raise InvalidParams("'arguments' must be a JSON object") from None
+        raise InvalidParams(
+            said("'arguments' must be a JSON object", "'arguments' deve ser um objeto JSON")
+        ) from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -99,7 +103,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidParams(f"the arguments have {twice[:80]!r} twice")
+        shown = twice[:80]
+        raise InvalidParams(
+            said(f"the arguments have {shown!r} twice", f"os argumentos têm {shown!r} duas vezes")
+        )
     return found
 
 
@@ -130,10 +137,10 @@ def _shortened(value: Any) -> Any:
             name = shorten_text(key)
             # Two long names that begin alike must not become one.
             kept[name if name not in kept else f"{name} [{number}]"] = _shortened(members[key])
-        return kept | ({"…": f"{len(members) - MAX_ITEMS} more"} if len(members) > MAX_ITEMS else {})
+        return kept | ({"…": and_more(len(members) - MAX_ITEMS)} if len(members) > MAX_ITEMS else {})
     if isinstance(value, list):
         items = cast(list[Any], value)
-        more = [f"… {len(items) - MAX_ITEMS} more"] if len(items) > MAX_ITEMS else []
+        more = [f"… {and_more(len(items) - MAX_ITEMS)}"] if len(items) > MAX_ITEMS else []
         return [_shortened(item) for item in items[:MAX_ITEMS]] + more
     # Longer integers than JSON's encoder takes.
     return shorten_text(str(value)) if isinstance(value, int) and value.bit_length() > 63 else value
@@ -141,8 +148,17 @@ def _shortened(value: Any) -> Any:
 
 def shorten_text(text: str, room: int = MAX_TEXT) -> str:
     """The beginning of a long text, with its length; invisible characters are spelled out."""
-    kept = text if len(text) <= room else f"{text[:room]}… ({len(text):,} characters)"
+    kept = text if len(text) <= room else _cut(text, room)
     return kept if kept.isprintable() else "".join(map(_visible, kept))
+
+
+def _cut(text: str, room: int) -> str:
+    kept, count = text[:room], len(text)
+    return said(f"{kept}… ({count:,} characters)", f"{kept}… ({count:,} caracteres)")
+
+
+def and_more(count: int) -> str:
+    return said(f"{count} more", f"mais {count}")
 
 
 def _visible(character: str) -> str:
@@ -155,7 +171,7 @@ def _visible(character: str) -> str:
 def as_text(arguments: Any) -> str:
     """Arguments as indented JSON, for a message to people."""
     text = indented(encode(arguments), indent=2).decode()
-    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}… ({len(text):,} characters)"
+    return text if len(text) <= MAX_MESSAGE else _cut(text, MAX_MESSAGE)
 
 
 def preview(
@@ -169,12 +185,22 @@ def preview(
     """The answer to a call that is described and not made; also to a request for a prompt or a resource."""
     call = describe(forward, server, name, rule)
     annotations = {} if item is None else _annotations(item)
+    arguments = as_text(call.arguments)
     lines = [
-        f"Not called: rule {rule!r} wants calls of {name!r} of the server {server!r} to be described only.",
-        f"It would be called with these arguments:\n{as_text(call.arguments)}",
+        said(
+            f"Not called: rule {rule!r} wants calls of {name!r} of the server {server!r} to be described "
+            "only.",
+            f"Não chamado: a regra {rule!r} quer que as chamadas de {name!r} do servidor {server!r} sejam só "
+            "descritas.",
+        ),
+        said(
+            f"It would be called with these arguments:\n{arguments}",
+            f"Seria chamado com estes argumentos:\n{arguments}",
+        ),
     ]
     if annotations:
-        lines.append(f"The server says about it: {encode(annotations).decode()}")
+        hints = encode(annotations).decode()
+        lines.append(said(f"The server says about it: {hints}", f"O servidor diz sobre isso: {hints}"))
     text = "\n\n".join(lines)
     caller = forward.call.caller
     if forward.method == "prompts/get":

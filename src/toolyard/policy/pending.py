@@ -2,10 +2,12 @@
 
 Owns the entries: a waiting call adds its own, looks whether somebody decided, and removes it. `decide`
 replaces an entry by its verdict; of two people who decide at once one is told that it was too late. Also
-owns what was approved for a whole conversation. Knows nothing of protocols and clients.
+owns what was approved for a whole conversation, until that ends or somebody withdraws it. Knows nothing of
+protocols and clients.
 
 ApprovalError
 ├── UnknownApprovalError     no call waits under this id (any more)
+├── NotStandingError         nothing is approved for a conversation under this id (any more)
 ├── AlreadyDecidedError      somebody else was faster; it says who
 ├── NoConversationError      "always" for a call that belongs to no conversation
 └── TooManyPendingError      too many calls wait already
@@ -17,13 +19,14 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
+from ..languages import said
 from ..state.store import State, StateError
 from ..wire.seal import digest
 from .description import CallDescription
@@ -32,6 +35,8 @@ logger = logging.getLogger("toolyard.policy")
 
 PENDING = "approvals/pending/"
 ALWAYS = "approvals/always/"
+TALKS = "approvals/conversations/"
+"""Conversations for which something is approved, so that nobody searches at the end of the others."""
 USED = "approvals/used/"
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 DECIDED_SECONDS = 60.0
@@ -55,6 +60,13 @@ class UnknownApprovalError(ApprovalError):
         super().__init__(f"no call waits as {id[:40]!r}: it ended, expired, or was never there")
 
 
+class NotStandingError(ApprovalError):
+    def __init__(self, id: str) -> None:
+        super().__init__(
+            f"nothing is approved for a conversation as {id[:40]!r}: it ended, was withdrawn, or never was"
+        )
+
+
 class AlreadyDecidedError(ApprovalError):
     def __init__(self, id: str, verdict: "Verdict") -> None:
         super().__init__(f"{id!r} was decided already: {verdict.decision}, by {verdict.by}")
@@ -68,7 +80,9 @@ class NoConversationError(ApprovalError):
 
 class TooManyPendingError(ApprovalError):
     def __init__(self) -> None:
-        super().__init__("too many calls wait for approval already")
+        super().__init__(
+            said("too many calls wait for approval already", "chamadas demais já esperam aprovação")
+        )
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -102,7 +116,33 @@ class PendingApproval(Struct, frozen=True, kw_only=True):
         }
 
 
+class StandingApproval(Struct, frozen=True, kw_only=True):
+    """A tool that needs no more confirmation in one conversation."""
+
+    id: str
+    call: CallDescription
+    """The call with which it was approved, without its arguments: any will do from now on."""
+    by: str
+    since: float
+    until: float
+
+    def as_row(self, now: float) -> dict[str, Any]:
+        """As the HTTP API and the command line show it."""
+        row = msgspec.structs.asdict(self.call)
+        del row["arguments"]
+        return {
+            "id": self.id,
+            **row,
+            "by": self.by,
+            "since": self.since,
+            "until": self.until,
+            "age_seconds": round(max(0.0, now - self.since), 1),
+            "seconds_left": round(max(0.0, self.until - now), 1),
+        }
+
+
 _decode = msgspec.json.Decoder(PendingApproval).decode
+_decode_standing = msgspec.json.Decoder(StandingApproval).decode
 _encode = msgspec.json.encode
 
 
@@ -266,17 +306,57 @@ class PendingApprovals:
 
     # What was said for a conversation, and what may be used once
 
-    async def remember(self, conversation: "ConversationTool", by: str, seconds: float) -> None:
+    async def remember(
+        self, conversation: "ConversationTool", call: CallDescription, by: str, seconds: float
+    ) -> None:
         """Approve a tool for the rest of a conversation."""
-        verdict = Verdict(decision="approve", by=by, at=self._now(), always=True)
-        await self._state.put(conversation.key, _encode(verdict), seconds)
+        now = self._now()
+        standing = StandingApproval(
+            id=conversation.id,
+            call=msgspec.structs.replace(call, arguments=None),
+            by=by,
+            since=now,
+            until=now + seconds,
+        )
+        await self._state.put(conversation.talk, b"1", seconds)
+        await self._state.put(conversation.key, _encode(standing), seconds)
 
     async def remembered(self, conversation: "ConversationTool") -> str | None:
         """Who approved this tool for this conversation; None if nobody did."""
-        raw = await self._state.get(conversation.key)
+        found = await self._read_standing(conversation.key)
+        return None if found is None else found[1].by
+
+    async def list_standing(self, tenant: str | None = None) -> tuple[StandingApproval, ...]:
+        """What is approved for conversations, the oldest first; of one tenant, or all."""
+        found = [entry async for _, _, entry in self._standing(tenant)]
+        return tuple(sorted(found, key=lambda standing: (standing.since, standing.id)))
+
+    async def withdraw(self, id: str, tenant: str | None = None) -> StandingApproval:
+        """Ask again from now on, in every process. Raises NotStandingError or StateError."""
+        async for key, raw, entry in self._standing(tenant):
+            # Somebody may approve it again in this moment, which then holds.
+            if entry.id == id and await self._state.swap(key, raw, None):
+                return entry
+        raise NotStandingError(id)
+
+    async def end_conversation(self, principal: str, thread: str) -> None:
+        """Forget what was approved for a conversation that has ended."""
+        conversation = ConversationTool(principal, thread, "", "")
+        if await self._state.delete(conversation.talk):
+            for key in await self._state.keys(conversation.start):
+                await self._state.delete(key)
+
+    async def _standing(self, tenant: str | None) -> AsyncIterator[tuple[str, bytes, StandingApproval]]:
+        for key in await self._state.keys(ALWAYS):
+            entry = await self._read_standing(key)
+            if entry is not None and tenant in (None, entry[1].call.tenant):
+                yield key, *entry
+
+    async def _read_standing(self, key: str) -> tuple[bytes, StandingApproval] | None:
+        raw = await self._state.get(key)
         try:
-            return None if raw is None else msgspec.json.decode(raw, type=Verdict).by
-        except msgspec.DecodeError:
+            return None if raw is None else (raw, _decode_standing(raw))
+        except msgspec.DecodeError:  # written by another version
             return None
 
     async def use(self, id: str, seconds: float) -> bool:
@@ -296,6 +376,22 @@ class ConversationTool(Struct, frozen=True):
     tool: str
 
     @property
+    def talk(self) -> str:
+        return TALKS + _mark(self.principal, self.thread)
+
+    @property
+    def start(self) -> str:
+        """How the keys of all tools of this conversation begin."""
+        return f"{ALWAYS}{_mark(self.principal, self.thread)}/"
+
+    @property
     def key(self) -> str:
-        parts = (self.principal, self.thread, self.server, self.tool)
-        return ALWAYS + digest(*(part.encode("utf-8", "surrogatepass") for part in parts))
+        return self.start + _mark(self.server, self.tool)
+
+    @property
+    def id(self) -> str:
+        return _mark(self.principal, self.thread, self.server, self.tool)[:10]
+
+
+def _mark(*parts: str) -> str:
+    return digest(*(part.encode("utf-8", "surrogatepass") for part in parts))

@@ -76,6 +76,18 @@ def unmatched_patterns(
     ]
 
 
+def servers_in_question(policy: AccessPolicy, unread: Collection[str]) -> list[str]:
+    """Those of the unread servers about whose tools and other items a rule says something."""
+    patterns = [
+        (ServerIndex([pattern], denies=verb == "deny"))
+        for rule in policy.rules
+        for verb, patterns in rule.patterns.items()
+        for pattern in patterns
+        if not pattern.is_server and pattern.name != "*"
+    ]
+    return [server for server in unread if any(index.covers(server) for index in patterns)]
+
+
 def _why_unmatched(
     pattern: ItemPattern,
     verb: Verb,

@@ -17,10 +17,11 @@ from ..agents.backends.base import ModelError, ModelHttpRequest, ModelHttpRespon
 from ..bridge.translation import meta_of
 from ..catalogue.items import KINDS
 from ..config import Config, ServerConfig
+from ..config.secrets import possible_secrets
 from ..upstream.base import Forward, Outcome, Upstream, WrappedUpstream
 from ..upstream.connection import GATEWAY_CALLER, Params, UpstreamInfo
 from ..upstream.errors import UpstreamError
-from ..wire.call import PREFIX, Channel, StreamedResult
+from ..wire.call import PREFIX, Call, Channel, StreamedResult
 from ..wire.errors import INTERNAL_ERROR, McpError
 from ..wire.messages import encode
 from .format import (
@@ -39,7 +40,7 @@ from .format import (
     ServerLine,
 )
 from .matching import ResultIds
-from .secrets import SecretRemover, secrets_of_config, secrets_of_process, secrets_of_server
+from .secrets import SecretRemover, secrets_of_process
 
 MAX_RESULT = 64 * 2**20
 """A longer result is left out: the recording stays readable, and a replay says so."""
@@ -47,7 +48,7 @@ LONG = 256 * 1024
 """Longer ones are searched for secrets in a thread."""
 DEFINITIONS = frozenset(kind.method for kind in KINDS)
 SHOWN_SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "gateway": ("view", "server", "dialects", "name", "instructions", "page_size"),
+    "gateway": ("view", "server", "dialects", "search_first", "name", "instructions", "locale", "page_size"),
     "search": ("limit", "list_found", "schema_tokens"),
     "results": (
         "shape",
@@ -83,7 +84,9 @@ class TrafficRecorder:
 
     def configured(self, config: Config) -> None:
         """A gateway is built from this configuration."""
-        self.secrets.add(*secrets_of_config(config))
+        self.secrets.add(*possible_secrets(config))
+        if config.env_file is not None:  # the process has got more variables
+            self.secrets.add(*secrets_of_process())
         settings = {table: _changed(getattr(config, table), names) for table, names in SHOWN_SETTINGS.items()}
         cleaned = self.secrets.json(settings, definitions=True)
         servers = tuple(server.name for server in config.servers)
@@ -91,7 +94,7 @@ class TrafficRecorder:
 
     def wrap(self, config: ServerConfig, upstream: Upstream) -> Upstream:
         """The upstream, with its traffic recorded."""
-        self.secrets.add(*secrets_of_server(config))
+        self.secrets.add(*possible_secrets(config))
         return RecordingUpstream(config, upstream, self)
 
     def new_id(self, tool: str) -> str:
@@ -319,7 +322,6 @@ class RecordingUpstream(WrappedUpstream):
         self._told: UpstreamInfo | None = None
         self._failed: dict[int, tuple[Forward, int]] = {}
         """Requests that were not answered, by identity: a retry sends the same object again."""
-        self.runs_named_tools = inner.runs_named_tools
 
     async def send(self, forward: Forward) -> Outcome:
         recorder = self._recorder
@@ -347,8 +349,8 @@ class RecordingUpstream(WrappedUpstream):
             del self._failed[next(iter(self._failed))]
         self._failed[id(forward)] = forward, number
 
-    async def info(self) -> UpstreamInfo:
-        info = await self._inner.info()
+    async def info(self, call: Call | None = None) -> UpstreamInfo:
+        info = await self._inner.info(call)
         if info != self._told:
             self._told = info
             self._recorder.server(self._config, info)

@@ -18,7 +18,7 @@ from ..bridge.input_requests import ask_all
 from ..bridge.translation import CallListener, as_modern, raw, with_subscription_id
 from ..catalogue.items import KINDS
 from ..config import Config, ServerConfig
-from ..upstream.base import Forward, Outcome, Upstream
+from ..upstream.base import Forward, Outcome, StatelessUpstream, Upstream
 from ..upstream.connection import GATEWAY_CALLER, Params, UpstreamInfo
 from ..upstream.errors import NotReachedError
 from ..upstream.messages.envelope import read_outcome
@@ -224,7 +224,7 @@ def _next(calls: "list[RecordedCall] | list[RecordedModelCall] | tuple[()]") -> 
     return calls[-1] if calls else None
 
 
-class ReplayUpstream(Upstream):
+class ReplayUpstream(StatelessUpstream):
     """A server of a recording."""
 
     def __init__(self, server: str, replay: Replay) -> None:
@@ -235,7 +235,7 @@ class ReplayUpstream(Upstream):
         """The lists are those that were read after this event."""
         self._served = asyncio.Event()
 
-    async def info(self) -> UpstreamInfo:
+    async def info(self, call: Call | None = None) -> UpstreamInfo:
         line = self._recording.servers.get(self._server)
         if line is None:
             raise NotReachedError(self._server, "it was not reached when this was recorded")
@@ -282,7 +282,7 @@ class ReplayUpstream(Upstream):
         self, call: RecordedCall, forward: Forward, answered: int, params: Params
     ) -> Outcome | None:
         """Repeat notifications and questions; a modern client gets a question as a result."""
-        listener = CallListener(forward.call, "")
+        listener = CallListener(forward.call, "", "")
         questions = 0
         at = call.place.t
         given: Raw | McpError | None = None

@@ -8,18 +8,15 @@ behind a telling name (`"password": "…"`) counts as known from then on, if it 
 import json
 import os
 import re
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any, cast
-from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 import msgspec
 from msgspec import Raw
 
-from ..config import Composio, Config, Http, InProcess, ServerConfig, Stdio
-from ..config.references import secrets_in
+from ..config.secrets import is_secret_name, parts_of
 from ..wire.messages import encode
+from ..wire.secrets import forms_of
 
 PLACEHOLDER = re.compile(r"<secret(?::\d+)?>")
 ANY_SECRET = "<secret>"
@@ -33,11 +30,6 @@ _NAME = (
     r"|secret|passwd|password|passphrase|credentials?|cookie|(?<![a-z])pwd|(?<![a-z])dsn)"
 )
 _SECRET_NAME = re.compile(_NAME, re.I)
-_SECRET_VARIABLE = re.compile(
-    r"(?:.*_)?(?:KEY|TOKEN|SECRET|PASS|PASSWORD|PASSWD|PWD|CREDENTIALS?|DSN|AUTH|COOKIE)(?:_.*)?", re.I
-)
-_SECRET_OPTION = re.compile(r"--?(?:key|token|password|secret|api-key)", re.I)
-
 _NAME_WORDS = ("auth", "key", "token", "secret", "pass", "credential", "cookie", "pwd", "dsn")
 """Without any of these, no telling name is in a text: looking for them is a hundred times faster."""
 
@@ -73,12 +65,11 @@ _LIKELY = (
     # ('x-api-key', 'abc'), {"password": "abc"}, also inside a text: a quoted name, then a quoted value
     re.compile(rf"""(?<=['"])(?:{_NAME})\\*['"]\s*[:=,]\s*b?\\*["']((?:[^\\"'])+)""", re.I),
     # token=abc, Authorization: Basic abc
-    re.compile(rf"""(?<![\w<-])(?:{_NAME})\s*[:=]\s*(?:(?:bearer|basic)\s+)?([^\s,;&'"\\<]+)""", re.I),
+    re.compile(rf"""(?<![\w.<-])(?:{_NAME})\s*[:=]\s*(?:(?:bearer|basic)\s+)?([^\s,;&'"\\<]+)""", re.I),
     # Set-Cookie: id=abc; Path=/
     re.compile(r"\b(?:set-)?cookie\s*:\s*([^\r\n\"\\]+)", re.I),
 )
 _PLAIN_WORD = re.compile(r"[a-z]+|[A-Z]?[a-z]+|[\d.]+|[A-Z]+", re.ASCII)
-_HARMLESS_HEADERS = {"accept", "accept-language", "content-type", "user-agent", "origin", "referer", "host"}
 
 
 class SecretRemover:
@@ -155,7 +146,7 @@ class SecretRemover:
         after_option = False
         for word in words:
             found.append(self._named(word) if after_option else self.text(word))
-            after_option = _SECRET_OPTION.fullmatch(word) is not None
+            after_option = word.startswith("-") and is_secret_name(word)
         return tuple(found)
 
     def _compiled(self) -> re.Pattern[str] | None:
@@ -190,139 +181,17 @@ def without_numbers(text: str) -> str:
     return PLACEHOLDER.sub(ANY_SECRET, text) if "<secret" in text else text
 
 
-# The forms of one value
-
-
 def _forms(value: str) -> set[str]:
-    found = {value}
-    # In a JSON text, and in one inside another; with and without escapes for what is not ASCII.
-    for ascii in (False, True):
-        once = json.dumps(value, ensure_ascii=ascii)[1:-1]
-        twice = json.dumps(once, ensure_ascii=ascii)[1:-1]
-        found |= {once, twice, once.replace("/", "\\/")}
-    quoted = {quote(value, safe=""), quote(value), quote_plus(value)}
-    found |= quoted | {re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), form) for form in quoted}
-    found |= {quote(form, safe="") for form in quoted}
-    data = value.encode("utf-8", "surrogatepass")
-    found |= {data.hex(), data.hex().upper()}
-    found |= {form for text in _base64(data) for form in (text, text.translate(_URL_SAFE))}
-    return {form for form in found if len(form) >= min(len(value), SHORTEST)}
-
-
-_URL_SAFE = str.maketrans("+/", "-_")
-
-
-def _base64(data: bytes) -> Iterator[str]:
-    """As it appears in base64, alone or after other bytes: the characters that it alone decides."""
-    for before in range(3):
-        text = b64encode(bytes(before) + data).decode()
-        start, end = -(-before * 8 // 6), (before + len(data)) * 8 // 6
-        if end - start >= SHORTEST:
-            yield text[start:end]
-
-
-# Which values are secret
+    """Also with the backslashes of JSON, and of one JSON text inside another."""
+    found = {value, *forms_of(value)}
+    for is_ascii in (False, True):
+        once = json.dumps(value, ensure_ascii=is_ascii)[1:-1]
+        found |= {once, once.replace("/", "\\/"), json.dumps(once, ensure_ascii=is_ascii)[1:-1]}
+    return found
 
 
 def secrets_of_process(environ: Mapping[str, str] = os.environ) -> Iterator[str]:
     """The values of variables with telling names."""
     for name, value in environ.items():
-        if _SECRET_VARIABLE.fullmatch(name) and len(value) >= SHORTEST and not _is_place(value):
-            yield from _value(value)
-
-
-def secrets_of_config(config: Config) -> Iterator[str]:
-    for server in config.servers:
-        yield from secrets_of_server(server)
-    settings: Any = msgspec.to_builtins(
-        [config.state, config.store, config.auth, config.telemetry], enc_hook=lambda other: str(other)
-    )
-    yield from _in_tables(settings)
-    for secret in secrets_in(config):
-        yield from _value(secret)
-
-
-def secrets_of_server(config: ServerConfig) -> Iterator[str]:
-    where = config.where
-    if isinstance(where, Stdio):
-        for name, value in where.env.items():
-            yield from _variable(name, value)
-        for before, word in zip(("", *where.args), where.args, strict=False):
-            name, equals, value = word.partition("=")
-            if _SECRET_OPTION.fullmatch(before):
-                yield from _value(word)
-            elif equals and _SECRET_NAME.fullmatch(name.lstrip("-")):
-                yield from _value(value)
-            yield from _in_url(word)
-    elif isinstance(where, Http):
-        yield from _in_url(where.url)
-        yield from _in_url(where.session_url)
-        for name, value in where.headers.items():
-            if name.lower() not in _HARMLESS_HEADERS:
-                yield from _value(value)
-    elif isinstance(where, Composio):
-        yield from _value(where.api_key)
-    else:
-        yield from _in_tables(_options(where))
-
-
-def _options(where: InProcess) -> Any:
-    return msgspec.to_builtins(dict(where.options), enc_hook=lambda other: str(other))
-
-
-def _in_tables(value: Any, name: str = "") -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, item in cast(dict[str, Any], value).items():
-            yield from _in_tables(item, str(key))
-    elif isinstance(value, list):
-        for item in cast(list[Any], value):
-            yield from _in_tables(item, name)
-    elif isinstance(value, str):
-        if _SECRET_NAME.fullmatch(name) or _SECRET_VARIABLE.fullmatch(name):
-            yield from _value(value)
-        yield from _in_url(value)
-
-
-def _variable(name: str, value: str) -> Iterator[str]:
-    """A variable of a server is taken for a secret, unless it looks like something else."""
-    if _SECRET_VARIABLE.fullmatch(name):
-        yield from _value(value)
-    elif len(value) >= SHORTEST and not _is_place(value) and _PLAIN_WORD.fullmatch(value) is None:
-        yield value
-    yield from _in_url(value)
-
-
-def _value(value: str) -> Iterator[str]:
-    """A credential, and the parts of it that appear alone."""
-    yield value
-    scheme, _, rest = value.partition(" ")
-    if rest and scheme.isalpha():
-        yield rest
-    if scheme.lower() == "basic":
-        with suppress(ValueError):
-            yield b64decode(rest, validate=True).decode().partition(":")[2]
-    yield from _in_url(value)
-
-
-def _in_url(text: str) -> Iterator[str]:
-    if "://" not in text:
-        return
-    try:
-        parts = urlsplit(text)
-        password = parts.password
-    except ValueError:
-        return
-    if password:
-        yield password
-        yield unquote(password)
-    for pair in parts.query.split("&"):
-        name, _, value = pair.partition("=")
-        if _SECRET_NAME.fullmatch(name) or _SECRET_VARIABLE.fullmatch(name):
-            yield unquote(value)
-
-
-def _is_place(value: str) -> bool:
-    """A path, or an address without a password."""
-    if value.startswith(("/", "./", "~", "../")) or re.match(r"[A-Za-z]:\\", value):
-        return True
-    return "://" in value and not any(_in_url(value))
+        if is_secret_name(name) and len(value) >= SHORTEST:
+            yield from parts_of(value)

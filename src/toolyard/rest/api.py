@@ -13,9 +13,9 @@ from ..kit import Secret
 from .definition.model import ApiDefinition, Retry
 from .http.client import RestClient
 from .http.connection import ApiUnreachableError, RestResponse, RestTransportError
-from .request.auth import authenticated, redacted_links, redacted_value
+from .request.auth import authenticated, without_key
 from .request.builder import RequestDraft
-from .response.result import decoded, status_error, transport_error
+from .response.result import aside, count_values, decoded, status_error, transport_error
 from .texts import RestTexts
 
 TOO_MANY_REQUESTS = 429
@@ -77,12 +77,15 @@ def retry_after(reply: RestResponse) -> float | None:
 class DecodedResponse:
     """A successful response: its decoded body and its headers."""
 
-    __slots__ = ("headers", "value")
+    __slots__ = ("headers", "size", "value", "values")
 
-    def __init__(self, value: Any, headers: Mapping[str, str]) -> None:
+    def __init__(self, value: Any, headers: Mapping[str, str], body: bytes) -> None:
         self.value = value
         """UNSET if there was no body."""
         self.headers = headers
+        self.size = len(body)
+        self.values = count_values(body)
+        """At most how many there are in it."""
 
 
 class RestApi:
@@ -108,11 +111,14 @@ class RestApi:
             raise transport_error(error, self.texts, draft.repeatable) from None
         if reply.status == 401 and key is not None:
             key.refuse()
+        reply = await aside(len(reply.body), without_key, reply, key)
         if not 200 <= reply.status < 300:
             messages = {**self.definition.errors, **(errors or {})}
-            raise status_error(reply, messages, self.texts, key, wait)
-        value = redacted_value(decoded(reply, self.texts, key), key, reply.body)
-        return DecodedResponse(value, redacted_links(reply.headers, key))
+            raise await aside(len(reply.body), status_error, reply, messages, self.texts, key, wait)
+        return await aside(len(reply.body), self._decoded, reply, key)
+
+    def _decoded(self, reply: RestResponse, key: Secret | None) -> DecodedResponse:
+        return DecodedResponse(decoded(reply, self.texts, key), reply.headers, reply.body)
 
     async def try_once(self, draft: RequestDraft, key: Secret | None, seconds: float) -> RestResponse:
         """Send without retries."""

@@ -8,17 +8,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from msgspec import UNSET, Struct
 
 from ..kit import Context, Secret, ToolResult
+from ..wire.seal import Sealer, digest
 from .api import DecodedResponse, RestApi
 from .definition.plan import ToolPlan
+from .definition.schemas import LINK_POSITION, shown_name
 from .request.arguments import Defaults, check_needs, normalized, with_defaults
 from .request.auth import Keyring
 from .request.builder import RequestDraft, text_pairs
 from .request.lookups import Lookups
-from .response.paging import ResponseReader
-from .response.result import FieldSelection, RestResult, Verbosity, tool_result
+from .response.paging import LinkSeal, ResponseReader
+from .response.result import FieldSelection, RestResult, Verbosity, aside, tool_result
 
 Fetch = Callable[[str, str, Mapping[str, Any] | None], Awaitable[Any]]
 """Takes method, path below the base URL and query; returns the decoded response."""
@@ -36,6 +39,8 @@ class RestEngine(Struct, frozen=True):
     verbosity: Verbosity
     prepare: Mapping[str, Prepare]
     finish: Mapping[str, Finish]
+    sealer: Callable[[], Sealer]
+    """The server's, which whoever serves it may replace."""
 
     def function(self, plan: ToolPlan) -> Callable[[dict[str, Any], Context], Awaitable[ToolResult]]:
         """The function of this tool for the kit."""
@@ -50,10 +55,12 @@ class RestEngine(Struct, frozen=True):
         self, plan: ToolPlan, selection: FieldSelection, arguments: dict[str, Any], ctx: Context
     ) -> ToolResult:
         key = self.keyring.key(ctx)
+        seal = self._link_seal(plan, arguments, ctx)
         prepared = await self._arguments(plan, arguments, key)
-        current = await self._result(plan, selection, dict(prepared), key, ctx)
+        current = await self._result(plan, selection, dict(prepared), key, ctx, seal)
         if plan.name in self.finish:
-            return ToolResult(structured=self.finish[plan.name](current.plain(), prepared))
+            finished = await aside(current.size, self.finish[plan.name], current.plain(), prepared)
+            return ToolResult(structured=finished)
         if not plan.tool.also:
             return tool_result(plan, current, prepared, self.api.texts)
         parts = {"current": current}
@@ -63,6 +70,15 @@ class RestEngine(Struct, frozen=True):
                 replaced = prepared | replacing
                 parts[name] = await self._result(plan, selection, replaced, key, ctx)
         return ToolResult(structured={name: part.plain() for name, part in parts.items()})
+
+    def _link_seal(self, plan: ToolPlan, arguments: Mapping[str, Any], ctx: Context) -> LinkSeal | None:
+        """Bind links to the caller, the tool at this API, and all arguments but the link itself."""
+        if plan.paging is None or plan.paging.kind != "link":
+            return None
+        origin, position = self.api.client.origin, shown_name(plan, LINK_POSITION)
+        others = {name: value for name, value in arguments.items() if name != position}
+        call = [ctx.caller.principal.owner, origin.authority, origin.base, plan.name, others]
+        return LinkSeal(ctx.sealer or self.sealer(), digest(msgspec.json.encode(call, order="deterministic")))
 
     async def _arguments(
         self, plan: ToolPlan, arguments: dict[str, Any], key: Secret | None
@@ -111,12 +127,13 @@ class RestEngine(Struct, frozen=True):
         arguments: dict[str, Any],
         key: Secret | None,
         ctx: Context,
+        seal: LinkSeal | None = None,
     ) -> RestResult:
         async def send(request: RequestDraft) -> DecodedResponse:
             return await self.api.request(request, key, plan.tool.errors, plan.tool.timeout)
 
         select = selection.for_arguments(arguments)
-        return await ResponseReader(plan, self.api, send, select, ctx.report_progress).read(arguments)
+        return await ResponseReader(plan, self.api, send, select, ctx.report_progress, seal).read(arguments)
 
 
 def _unchanged(item: Any) -> Any:

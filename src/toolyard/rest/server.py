@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from .._version import __version__
 from ..kit import CallerKeys, Server
 from ..kit.features.base import ToolOptions
 from ..kit.loader import SettingsError
-from ..kit.localization import Locale
 from ..kit.schema.validation import TrustedOutputSchema, TrustedSchema
+from ..languages import Locale
 from .api import RestApi
 from .definition.model import ApiDefinition, ToolDefinition
 from .definition.plan import ToolPlan
@@ -42,6 +42,8 @@ class RestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Ask the API about callers' keys, if the definition has a gate."""
     timeout: float = 0.0
     """Seconds for one request; replaces that of the definition."""
+    tools: str | tuple[str, ...] = ()
+    """Only these tools, by their names and groups, as a list or a text with commas; empty: all."""
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
@@ -61,6 +63,7 @@ def build(
     finish: Mapping[str, Finish] | None = None,
 ) -> Server:
     """A server with the tools of the definition. `prepare` and `finish` are its own steps, by tool."""
+    definition = replace(definition, tools=_chosen(definition, settings.tools))
     texts = texts_for(settings.locale)
     api = RestApi(definition, RestClient(_origin(definition, settings)), texts, settings.timeout)
     keyring = Keyring(definition.auth, settings.api_key, settings.require_caller_key, texts)
@@ -72,6 +75,7 @@ def build(
     server = Server(
         definition.name,
         version=__version__,
+        locale=settings.locale,
         title=definition.title or None,
         instructions=definition.instructions or None,
         website_url=definition.website or None,
@@ -79,9 +83,15 @@ def build(
         # All tools on one page: many clients do not ask for a second one.
         page_size=max(1, len(definition.tools)),
     )
-    own = (prepare or {}, finish or {})
     engine = RestEngine(
-        api, keyring, Defaults(settings), Lookups(definition, texts), settings.verbosity, *own
+        api,
+        keyring,
+        Defaults(settings),
+        Lookups(definition, texts),
+        settings.verbosity,
+        prepare or {},
+        finish or {},
+        lambda: server.sealer,
     )
     for name, tool in definition.tools.items():
         plan = ToolPlan(name, tool, definition)
@@ -95,6 +105,20 @@ def build(
         server.show_tools(gate.viewer(keyring))
     server.on_close(api.client.close)
     return server
+
+
+def _chosen(definition: ApiDefinition, wanted: str | tuple[str, ...]) -> dict[str, ToolDefinition]:
+    """The tools with one of these names or groups; all if none is given."""
+    parts = wanted.split(",") if isinstance(wanted, str) else wanted
+    names = {part.strip() for part in parts} - {""}
+    groups = {group: None for tool in definition.tools.values() for group in tool.groups}
+    for name in sorted(names - {*groups, *definition.tools}):
+        from ..config.errors import nearest  # only a mistake needs it
+
+        hint = nearest(name, [*groups, *definition.tools]) or f"groups: {', '.join(groups) or 'none'}"
+        raise SettingsError(f"'tools': {definition.name!r} has no tool or group {name!r}; {hint}")
+    chosen = {name: tool for name, tool in definition.tools.items() if names & {name, *tool.groups}}
+    return chosen or definition.tools
 
 
 def _origin(definition: ApiDefinition, settings: RestSettings) -> ApiOrigin:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from ..kit.localization import Locale
+from ..languages import Locale
 
 
 class RestTexts(Struct, frozen=True, kw_only=True):
@@ -14,6 +14,7 @@ class RestTexts(Struct, frozen=True, kw_only=True):
     doubt: str
     slow: str
     large: str
+    many: str
     garbled: str
     not_json: str
     redirected: str
@@ -45,6 +46,7 @@ class RestTexts(Struct, frozen=True, kw_only=True):
     file_content: str
     file_filename: str
     cursor: str
+    cursor_elsewhere: str
     next_part: str
     page_number: str
     items_skipped: str
@@ -73,6 +75,7 @@ ENGLISH = RestTexts(
     doubt="The request may have been carried out: check before you repeat it.",
     slow="The API did not answer within {seconds} seconds.",
     large="The API's response is larger than {limit} bytes. Ask for less: fewer items, or a narrower filter.",
+    many="The API's response has more than {limit} values. Ask for less: fewer items, or a narrower filter.",
     garbled="The API's response is malformed: {reason}.",
     not_json="The API answered with {kind} instead of JSON (status {status}): "
     "check the base URL and any proxy.",
@@ -105,7 +108,9 @@ ENGLISH = RestTexts(
     files_most="{name!r} takes {most} files at most, and there are {count}.",
     file_content="The file's bytes as base64",
     file_filename="Its name with extension, without folders",
-    cursor="{name!r} is not a cursor from this tool.",
+    cursor="{name!r} is not a cursor from this tool, or no longer valid. Leave it out for the first page.",
+    cursor_elsewhere="{name!r} is from a call with other arguments. Repeat those, "
+    "or leave it out for the first page.",
     next_part="The `next` of the previous page; leave out for the first",
     page_number="Page number",
     items_skipped="Items to skip",
@@ -132,6 +137,7 @@ PORTUGUESE = RestTexts(
     doubt="A requisição pode ter sido executada: verifique antes de repetir.",
     slow="A API não respondeu em {seconds} segundos.",
     large="A resposta da API passa de {limit} bytes. Peça menos: menos itens ou um filtro mais estreito.",
+    many="A resposta da API tem mais de {limit} valores. Peça menos: menos itens ou um filtro mais estreito.",
     garbled="A resposta da API está malformada: {reason}.",
     not_json="A API respondeu com {kind} em vez de JSON (status {status}): "
     "verifique a URL base e um eventual proxy.",
@@ -165,7 +171,9 @@ PORTUGUESE = RestTexts(
     files_most="{name!r} aceita no máximo {most} arquivos, e há {count}.",
     file_content="Os bytes do arquivo em base64",
     file_filename="Seu nome com extensão, sem pastas",
-    cursor="{name!r} não é um cursor desta ferramenta.",
+    cursor="{name!r} não é um cursor desta ferramenta, ou não vale mais. Omita-o para a primeira página.",
+    cursor_elsewhere="{name!r} é de uma chamada com outros argumentos. Repita-os, "
+    "ou omita-o para a primeira página.",
     next_part="O `next` da página anterior; omita para a primeira",
     page_number="Número da página",
     items_skipped="Itens a pular",

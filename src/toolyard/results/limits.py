@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ..config import ResultsConfig
 from ..config.models import ServerResults
 from ..kit.features.base import BOUNDED
+from ..languages import said
 from ..wire.errors import InvalidParams
 from ..wire.messages import decode_params, encode
 
@@ -116,14 +117,23 @@ def _read_fields(value: Any) -> tuple[str, ...]:
     names: Any = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
     right = isinstance(names, list) and 0 < len(cast(list[Any], names)) <= MOST_FIELDS
     if not right or not all(isinstance(name, str) and name for name in cast(list[Any], names)):
-        example = 'as in ["id", "user.login"]'
-        raise InvalidParams(f"{FIELDS} is a list of 1 to {MOST_FIELDS} names, {example}")
+        raise InvalidParams(
+            said(
+                f'{FIELDS} is a list of 1 to {MOST_FIELDS} names, as in ["id", "user.login"]',
+                f'{FIELDS} é uma lista de 1 a {MOST_FIELDS} nomes, como ["id", "user.login"]',
+            )
+        )
     return tuple(cast(list[str], names))
 
 
 def _read_max_bytes(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_BYTES:
-        raise InvalidParams(f"{MAX_BYTES} is a number of bytes from 1 to {MOST_BYTES}")
+        raise InvalidParams(
+            said(
+                f"{MAX_BYTES} is a number of bytes from 1 to {MOST_BYTES}",
+                f"{MAX_BYTES} é um número de bytes de 1 a {MOST_BYTES}",
+            )
+        )
     return value
 
 

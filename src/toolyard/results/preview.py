@@ -13,6 +13,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw, Struct
 
+from ..languages import said
+from .formats.definitions import fit_definitions
 from .formats.tables import are_records
 from .formats.truncation import excerpt, fit_items, has_marks, shorten, size_of
 from .limits import SUMMARY_BYTES, Limits
@@ -84,6 +86,10 @@ COMPACT_FORMS: dict[str, Callable[[Records], str]] = {"csv": _as_csv, "table": _
 
 def preview_of(summary: ResultSummary, limits: Limits, room: int) -> tuple[dict[str, Any], bool]:
     """Returns `preview` (and `preview_format` if not JSON) in `room` bytes, and whether it is complete."""
+    if summary.definitions is not None:
+        defined = fit_definitions(summary.definitions, room)
+        if defined is not None:
+            return {"preview": defined}, defined == summary.definitions
     if summary.text is not None:
         text = _text(summary.text, limits, room)
         return {"preview": text}, text == summary.text and len(text) == summary.fields.get("char_count")
@@ -195,7 +201,9 @@ def preview_answer(
         "storage": _storage(stored, room // 2),
     }
     if hint and stored.location is not None:
-        answer["hint"] = hint.replace("{id}", stored.location.artifact.id)
+        is_linked = "url" in answer["storage"]
+        address = said(", as storage.url does", ", assim como storage.url") if is_linked else ""
+        answer["hint"] = hint.replace("{id}", stored.location.artifact.id).replace("{url}", address)
     fixed = size_of(answer) + _PREVIEW
     most = min(SUMMARY_BYTES, max(room - fixed - PREVIEW_LEAST, SUMMARY_LEAST))
     if not limits.shape_always:

@@ -2,26 +2,30 @@
 
 Owns the decision (`passes`, for nearly every result all there is to it), the policy of each tool, the
 threads for long work, the `_fields` option, and results inside tasks. A result that its tool has bounded
-for a model passes too. The limits are in `limits`; measuring, summary, preview and storage of a big
-result have modules of their own.
+for a model passes too, and so do definitions of tools. The limits are in `limits`; measuring, summary,
+preview and storage of a big result have modules of their own.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextvars import copy_context
 from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
 
 from ..artifacts.store import Artifact, ArtifactStore, StoredArtifact
 from ..catalogue.catalogue import CatalogueEntry
 from ..config import Config
+from ..languages import said
+from ..telemetry.events import LOG_ALONE, EventRecorder, ResultShortened, Upload, UploadFailed
 from ..wire.call import Caller, StreamedResult
 from ..wire.messages import encode
 from ..wire.types import TaskState
+from .formats.definitions import definitions_in
 from .formats.json_parts import DEEPEST_ENVELOPE, value_of, values_in
 from .formats.tables import as_records
 from .formats.truncation import select_fields, size_of
@@ -138,7 +142,7 @@ class ShapeRequest(Struct, frozen=True):
     caller: Caller
     policy: ResultPolicy
     hint: str = ""
-    """How to read the rest of a stored result, with {id} for its id."""
+    """How to read the rest of a stored result: {id} stands for its id, {url} for a word about its link."""
     options: ResultOptions = NO_OPTIONS
 
     @property
@@ -161,8 +165,14 @@ class SizeRecorder(Protocol):
 
 class ResultShaper:
     def __init__(
-        self, store: ArtifactStore, usage: UsageRecorder, sizes: SizeRecorder, seconds: float = SECONDS
+        self,
+        store: ArtifactStore,
+        usage: UsageRecorder,
+        sizes: SizeRecorder,
+        seconds: float = SECONDS,
+        events: EventRecorder = LOG_ALONE,
     ) -> None:
+        self._events = events
         self._artifacts = store
         self._usage = usage
         self._sizes = sizes
@@ -195,6 +205,15 @@ class ResultShaper:
         principal = caller.identity.principal
         self._usage.add(principal.owner, principal.agent, policy.server, policy.name, received, sent)
         self._sizes.note(policy.name, received)
+        if fitting is not result:
+            self._events.note(
+                ResultShortened(
+                    server=policy.server,
+                    tool=policy.name,
+                    approx_size_bytes_before=received,
+                    approx_size_bytes_after=sent,
+                )
+            )
         return fitting
 
     async def _shape_bytes(self, result: Raw, request: ShapeRequest) -> tuple[Raw, int]:
@@ -275,14 +294,22 @@ class ResultShaper:
     async def _shape_part(
         self, part: OversizedPart, payload: Payload, request: ShapeRequest, limits: Limits
     ) -> "_Replacement | None":
-        """None if a replacement is not clearly cheaper."""
-        whole = part.whole
+        """None if a replacement is not clearly cheaper, or if the part defines tools and is not too long."""
+        whole, max_bytes = part.whole, request.options.max_bytes
+        defined = await self._run(len(whole.body), definitions_in, whole.body) if whole.is_json else None
+        if defined is not None:
+            bound = max(limits.max_bytes, limits.max_bounded_bytes) if max_bytes is None else max_bytes
+            if len(whole.body) <= bound:
+                return None
+            room = max(bound // 2, limits.max_bytes) if max_bytes is None else bound
+            limits = replace(limits, max_bytes=room)
         summary = await self._run(len(whole.body), summarize, whole)
+        summary = replace(summary, definitions=defined)
         if payload.uri:
             summary.fields["uri"] = payload.uri[:200]
         most = NO_LIMIT if limits.shape_always else part.tokens
         # A caller who asks for few bytes wants anything that is smaller.
-        share = WORTHWHILE_SHARE if request.options.max_bytes is None else 1.0
+        share = WORTHWHILE_SHARE if max_bytes is None and defined is None else 1.0
         if _Replacement(summary, self._typical, request, limits).cost > share * most:
             return None
         kind = JSON_TYPE if whole.is_json else TEXT_TYPE
@@ -319,11 +346,20 @@ class ResultShaper:
         """Long results are worked on in a thread. TimeoutError if that takes too long."""
         if size <= IN_A_THREAD:
             return work(*on)
-        running = asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *on))
+        context = copy_context()  # the language in which it is told
+        running = asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(work, *on))
         return await asyncio.wait_for(running, self._seconds)
 
     async def _store(self, kind: str, pieces: Any, request: ShapeRequest) -> StoredResult:
-        return await store_result(self._artifacts, request.caller.owner, request.policy.name, kind, pieces)
+        policy, place = request.policy, self._artifacts.type
+        stored = await store_result(self._artifacts, request.caller.owner, policy.name, kind, pieces)
+        about = {"server": policy.server, "what": policy.name}
+        if stored.location is None:
+            self._events.note(UploadFailed(**about, where=place, error=stored.error))
+        else:
+            where, size = stored.location.place, stored.location.artifact.size
+            self._events.note(Upload(**about, where=where, bytes=size))
+        return stored
 
 
 HEAD = 1000
@@ -494,7 +530,10 @@ class _Replacement:
         """The text beside the structured content, for a client that shows its model only the latter."""
         storage = self.body["storage"]
         hint = self.body.get("hint") or storage.get("resource") or storage.get("error", "")
-        return f"The result has {self.size} bytes; structuredContent has a summary and a preview. {hint}"
+        return said(
+            f"The result has {self.size} bytes; structuredContent has a summary and a preview. {hint}",
+            f"O resultado tem {self.size} bytes; structuredContent tem um resumo e uma prévia. {hint}",
+        )
 
 
 def _replace_all(replacement: _Replacement, remaining: RemainingContent, request: ShapeRequest) -> Raw:
@@ -562,7 +601,7 @@ class TaskResults:
         if isinstance(state, TaskState):
             if state.result is UNSET:
                 return state
-            return msgspec.structs.replace(state, result=await self._once(state.result, id, request))
+            return replace(state, result=await self._once(state.result, id, request))
         members = _members(state)
         if "result" not in members:
             return state

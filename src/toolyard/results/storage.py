@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from ..artifacts.store import ArtifactStore, ArtifactStoreError, ArtifactWriter, StoredArtifact
+from ..languages import said
 from ..telemetry.requests import current
 from ..wire.call import StreamedResult
 from .formats.json_parts import Buffer
@@ -41,7 +42,10 @@ class StoredResult(Struct, frozen=True):
         location = self.location
         if location is None:
             reason = self.error[:LONGEST_REASON]
-            return {"type": self.type, "error": f"The full result was not stored: {reason}"}
+            error = said(
+                f"The full result was not stored: {reason}", f"O resultado inteiro não foi guardado: {reason}"
+            )
+            return {"type": self.type, "error": error}
         members = {
             "type": location.type,
             "bucket": location.bucket,
@@ -59,7 +63,7 @@ class StoredResult(Struct, frozen=True):
         return {
             "type": "resource_link",
             "uri": f"{RESULT_URI}{artifact.id}",
-            "name": f"result of {tool}",
+            "name": said(f"result of {tool}", f"resultado de {tool}"),
             "mimeType": artifact.content_type,
             "size": artifact.size,
         }
@@ -115,9 +119,7 @@ class _StoreWriter:
         except Exception as error:
             self._error = _as_store_error(error)
         await self.discard()
-        reason = self._error.reason
-        logger.warning("the full result of %s was not stored: %s", self._about[1], reason)
-        return StoredResult(self._store.type, error=reason)
+        return StoredResult(self._store.type, error=self._error.reason)
 
     async def discard(self) -> None:
         if self._writer is not None:
@@ -132,7 +134,7 @@ def _as_store_error(error: Exception) -> ArtifactStoreError:
     if isinstance(error, ArtifactStoreError):
         return error
     logger.error("unexpected error in the artifact store", exc_info=error)
-    return ArtifactStoreError("the store failed")
+    return ArtifactStoreError(said("the store failed", "o armazenamento falhou"))
 
 
 HEAD = 64 * 1024

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from msgspec import Raw, Struct
 
+from ..languages import said
 from .formats.json_parts import (
     LIST,
     Buffer,
@@ -28,7 +29,7 @@ from .formats.json_parts import (
 )
 from .formats.tables import LONGEST_NAME, TableStats, as_record, count_types, cut, short, type_name
 from .formats.texts import TextScanner
-from .formats.truncation import size_of
+from .formats.truncation import and_more, size_of
 from .payload import PayloadPart
 
 DEEPEST = 3
@@ -38,20 +39,24 @@ WIDEST = 15
 def shape_of(value: Any, depth: int = DEEPEST) -> Any:
     if isinstance(value, dict):
         members = cast(dict[str, Any], value)
-        return f"object of {len(members)}" if depth == 0 else _shape_of_object(members, depth)
+        return _object_of(len(members)) if depth == 0 else _shape_of_object(members, depth)
     if isinstance(value, list):
         items = cast(list[Any], value)
         if not items or depth == 0:
-            return f"list of {len(items)}"
-        return [shape_of(items[0], depth - 1), f"{len(items)} items"]
+            return said(f"list of {len(items)}", f"lista de {len(items)}")
+        return [shape_of(items[0], depth - 1), said(f"{len(items)} items", f"{len(items)} itens")]
     return type_name(value)
+
+
+def _object_of(count: int) -> str:
+    return said(f"object of {count}", f"objeto de {count}")
 
 
 def _shape_of_object(members: dict[str, Any], depth: int) -> dict[str, Any]:
     first = list(members.items())[:WIDEST]
     shown = {cut(name, LONGEST_NAME): shape_of(item, depth - 1) for name, item in first}
     if len(members) > WIDEST:
-        shown["…"] = f"{len(members) - WIDEST} more"
+        shown["…"] = and_more(len(members) - WIDEST)
     return shown
 
 
@@ -74,6 +79,8 @@ class ResultSummary(Struct, frozen=True):
     """The items for a preview of a list."""
     members: dict[str, Any] | None = None
     text: str | None = None
+    definitions: Any = None
+    """The whole, if it defines tools."""
 
 
 def summarize(said: PayloadPart) -> ResultSummary:
@@ -149,7 +156,10 @@ def _summarize_object(members: JsonMembers, size: int, inside: DataEnvelope) -> 
 
 def _told(raw: Raw) -> str:
     body = memoryview(raw)
-    return f"{'list' if first_byte(body) == LIST else 'object'} of {len(body)} bytes"
+    size = len(body)
+    if first_byte(body) == LIST:
+        return said(f"list of {size} bytes", f"lista de {size} bytes")
+    return said(f"object of {size} bytes", f"objeto de {size} bytes")
 
 
 def _summarize_list(items: JsonItems, size: int, inside: DataEnvelope) -> ResultSummary:

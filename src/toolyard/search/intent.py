@@ -32,7 +32,8 @@ READS_WITHOUT_VERB = 0.3
 Bag = dict[str, float]
 
 _CUT = re.compile(
-    r"[.!?;:\n]+(?:\s|$)|,\s+|\s+(?:and|then|also|additionally|plus|e|depois|tambem|também)\s+", re.IGNORECASE
+    r"[.!?;:\n]+(?:\s|$)|,\s+|\s{1,20}(?:and|then|also|additionally|plus|e|depois|tambem|também)\s+",
+    re.IGNORECASE,
 )
 _WRITES = frozenset(map(stem, WRITES))
 _SYNONYMS = {stem(word): tuple(map(stem, others)) for word, others in SYNONYMS.items()}

@@ -6,10 +6,10 @@ the other.
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from ..wire.text import without_marks
 from .wordlists import EITHER, ENGLISH, PORTUGUESE, STOP_WORDS
 
 T = TypeVar("T")
@@ -109,9 +109,7 @@ def _remembered(memory: dict[str, T], key: str, value: T) -> T:
 
 def _taken_apart(run: str) -> tuple[str, ...]:
     run = _CAMEL.sub(" ", run).lower()
-    if not run.isascii():
-        run = "".join(c for c in unicodedata.normalize("NFKD", run) if not unicodedata.combining(c))
-    return tuple(word[:MAX_WORD] for word in _RUN.findall(run))
+    return tuple(word[:MAX_WORD] for word in _RUN.findall(without_marks(run)))
 
 
 def _stem(word: str) -> str:

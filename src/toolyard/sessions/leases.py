@@ -7,7 +7,6 @@ whether an upstream rejected one, is up to the caller.
 
 import asyncio
 import hashlib
-import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
@@ -21,7 +20,15 @@ from msgspec import Struct
 
 from ..state.memory import FallbackState
 from ..state.store import MAX_TTL, State
-from ..upstream.errors import ConnectionLostError, UpstreamError
+from ..telemetry.events import (
+    LOG_ALONE,
+    EventRecorder,
+    SessionBegun,
+    SessionLost,
+    SessionRenewed,
+    session_digest,
+)
+from ..upstream.errors import ConnectionLostError, UpstreamError, cause_of
 
 MAX_PART = 200
 """Characters of a tenant, a thread or a name that are written out in a key."""
@@ -177,8 +184,6 @@ class Claims:
             await self._state.swap(key, mine, mine, self._seconds)
 
 
-logger = logging.getLogger("toolyard.sessions")
-
 BEGIN_SECONDS = 30.0
 """How long a remote may take to issue a session."""
 WAIT_SECONDS = BEGIN_SECONDS + 5.0
@@ -191,42 +196,72 @@ MAX_ID = 1024
 __all__ = ["BeginSession", "Lease", "Leases", "NewSession"]
 
 
+class _Need(Struct, frozen=True):
+    """For which server a session is begun; and if that rejected one, which and how."""
+
+    server: str
+    was: str = ""
+    reason: str = ""
+
+
 class Leases:
     """Upstream "" means the gateway's own session of a thread. `ttl` is used if a remote names none.
 
     No method fails if the store is unreachable: this process's memory is used instead.
     """
 
-    def __init__(self, state: State, ttl: float, retry: float = RETRY_SECONDS) -> None:
+    def __init__(
+        self, state: State, ttl: float, retry: float = RETRY_SECONDS, events: EventRecorder = LOG_ALONE
+    ) -> None:
+        self.events = events
         self._state = FallbackState(state, "sessions")
         self._claims = Claims(self._state)
         self._ttl = ttl
         self._retry = retry
         self._flights: dict[str, asyncio.Task[Lease]] = {}
 
-    async def get(self, tenant: str, thread: str, upstream: str, begin: BeginSession | None = None) -> Lease:
-        """Returns the current lease or a new one; a local one if no remote issues a session."""
+    async def get(
+        self, tenant: str, thread: str, upstream: str, begin: BeginSession | None = None, server: str = ""
+    ) -> Lease:
+        """Returns the current lease or a new one; a local one if no remote issues a session.
+
+        `server` is the name for events; without it, that of the upstream.
+        """
         key = state_key("lease", tenant, thread, upstream)
         seen = await self._state.get(key)
         held = decode_lease(seen)
         if held is not None and (begin is None or not _is_due(held) or key in self._flights):
             return held.lease
-        return await self._together(key, lambda: self._begin(key, upstream, seen, held, begin))
+        need = _Need(server or upstream)
+        return await self._together(key, lambda: self._begin(key, need, seen, held, begin))
 
     async def peek(self, tenant: str, thread: str, upstream: str) -> Lease | None:
         held = decode_lease(await self._state.get(state_key("lease", tenant, thread, upstream)))
         return held and held.lease
 
     async def renew(
-        self, tenant: str, thread: str, upstream: str, stale: str, begin: BeginSession | None = None
+        self,
+        tenant: str,
+        thread: str,
+        upstream: str,
+        stale: str,
+        begin: BeginSession | None = None,
+        server: str = "",
+        reason: str = "",
     ) -> Lease:
-        """Replaces `stale`, which the upstream rejected; returns the newer lease if there is one already."""
+        """Replaces `stale`, which the upstream rejected; returns the newer lease if there is one already.
+
+        `reason` is how it was rejected, in few words.
+        """
         key = state_key("lease", tenant, thread, upstream)
         seen = await self._state.get(key)
         held = decode_lease(seen)
         if held is not None and held.lease.id != stale:
             return held.lease
-        return await self._together(key, lambda: self._begin(key, upstream, seen, None, begin))
+        # A local session was sent to nobody, so nobody can have rejected it.
+        rejected = "" if stale.startswith(f"{LOCAL}-") else stale
+        need = _Need(server or upstream, rejected, reason)
+        return await self._together(key, lambda: self._begin(key, need, seen, None, begin))
 
     async def drop(self, tenant: str, thread: str, upstream: str) -> None:
         await self._state.delete(state_key("lease", tenant, thread, upstream))
@@ -256,7 +291,7 @@ class Leases:
     async def _begin(
         self,
         key: str,
-        upstream: str,
+        need: "_Need",
         seen: bytes | None,
         local: StoredLease | None,
         begin: BeginSession | None,
@@ -271,7 +306,7 @@ class Leases:
                     other = await self._other_than(seen, key)
                     if other is not None:
                         return other.lease
-                    return await self._replace(key, seen, await self._begun(upstream, local, begin))
+                    return await self._replace(key, seen, await self._begun(need, local, begin))
             if local is not None:
                 return local.lease
             await asyncio.sleep(POLL_SECONDS)
@@ -279,12 +314,39 @@ class Leases:
             if other is not None:
                 return other.lease
 
-    async def _begun(self, upstream: str, local: StoredLease | None, begin: BeginSession) -> StoredLease:
-        begun = await _begin_session(upstream, begin)
+    async def _begun(self, need: "_Need", local: StoredLease | None, begin: BeginSession) -> StoredLease:
+        begun = await self._begin_session(need, begin)
         if begun is not None:
-            return session_lease(begun, upstream, self._ttl)
+            lease = session_lease(begun, need.server, self._ttl)
+            self._note_begun(need, lease.lease)
+            return lease
         retry_at = time.time() + self._retry
         return local_lease(self._ttl, retry_at) if local is None else postpone_retry(local, retry_at)
+
+    async def _begin_session(self, need: "_Need", begin: BeginSession) -> NewSession | None:
+        try:
+            async with asyncio.timeout(BEGIN_SECONDS):
+                begun = await _begin_despite_loss(begin)
+        except UpstreamError as error:
+            cause, said = cause_of(error), error.reason
+        except TimeoutError as error:
+            cause, said = cause_of(error), f"no answer within {BEGIN_SECONDS:g} s"
+        else:
+            if begun is None or _is_valid_id(begun.id):
+                return begun
+            cause, said = "invalid id", "the session id it returned is not valid"
+        was = session_digest(need.was) if need.was else ""
+        self.events.note(SessionLost(server=need.server, reason=cause, error=said, was=was))
+        return None
+
+    def _note_begun(self, need: "_Need", lease: Lease) -> None:
+        session = session_digest(lease.id)
+        if need.was:
+            was = session_digest(need.was)
+            event = SessionRenewed(server=need.server, reason=need.reason, session=session, was=was)
+        else:
+            event = SessionBegun(server=need.server, session=session, source=lease.source, ttl=lease.ttl)
+        self.events.note(event)
 
     async def _replace(self, key: str, seen: bytes | None, new: StoredLease) -> Lease:
         """Stores `new`; returns the other lease if another process was first."""
@@ -304,22 +366,6 @@ class Leases:
 def _is_due(held: StoredLease) -> bool:
     """Returns whether to ask the remote again, for a local session."""
     return held.lease.is_local and held.retry_at <= time.time()
-
-
-async def _begin_session(upstream: str, begin: BeginSession) -> NewSession | None:
-    try:
-        async with asyncio.timeout(BEGIN_SECONDS):
-            begun = await _begin_despite_loss(begin)
-    except UpstreamError as error:
-        reason = error.reason
-    except TimeoutError:
-        reason = f"no answer within {BEGIN_SECONDS:g} s"
-    else:
-        if begun is None or _is_valid_id(begun.id):
-            return begun
-        reason = "the session id it returned is not valid"
-    logger.warning("no session at %r: %s; using a local session", upstream, reason)
-    return None
 
 
 async def _begin_despite_loss(begin: BeginSession) -> NewSession | None:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..sqlite_file import SqliteFileError, SqliteThread, transaction
+from ..sqlite_file import SqliteFileError, SqliteThread, explain_fault, transaction
 from .counters import SECOND, Counter, decode, encode, end_of, readings, settle
 from .store import (
     CounterReadings,
@@ -138,11 +138,8 @@ class SqliteState:
 
     def _translate_error(self, error: SqliteFileError) -> StateError:
         file = f"the state file {str(self._path)!r}"
-        if isinstance(error, OSError):
-            return StateUnavailableError(
-                f"{file} cannot be used: {error.strerror}", "check that this user may write there"
-            )
-        match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        code = 0 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", 0) & 0xFF
+        match code:
             case sqlite3.SQLITE_FULL:
                 return StateFullError(f"{file} cannot grow: {error}", "is the disk full?")
             case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
@@ -150,9 +147,8 @@ class SqliteState:
                     f"{file} cannot be read: {error}", "move it away; a new one is created"
                 )
             case _:
-                return StateUnavailableError(
-                    f"{file} cannot be used: {error}", "is it on a local disk, and writable?"
-                )
+                fault = explain_fault(error, self._path)
+                return StateUnavailableError(f"{file} cannot be used: {fault.reason}", fault.hint)
 
 
 def _make_table(connection: sqlite3.Connection) -> None:

@@ -21,11 +21,17 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from ..extras import install_command
+from ..languages import said
 
 
 class StateError(Exception):
-    public_message = "the gateway's state store is not available now"
-    """The text for clients. The message itself names addresses and is for operators only."""
+    @property
+    def public_message(self) -> str:
+        """The text for clients. The message itself names addresses and is for operators only."""
+        return said(
+            "the gateway's state store is not available now",
+            "o armazenamento de estado do gateway não está disponível agora",
+        )
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message if hint is None else f"{message}; hint: {hint}")
@@ -52,7 +58,9 @@ class StateTimeoutError(StateUnavailableError):
 
 
 class StateFullError(StateError):
-    public_message = "the gateway's state store is full"
+    @property
+    def public_message(self) -> str:
+        return said("the gateway's state store is full", "o armazenamento de estado do gateway está cheio")
 
 
 class StateEntryError(StateError):
@@ -182,6 +190,12 @@ class State(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+async def try_state(state: State) -> None:
+    """Write an entry and delete it, as calls do: a full store still reads."""
+    await state.put("health", b"", 60.0)
+    await state.delete("health")
 
 
 def check_entry(key: str, value: bytes | None = None) -> None:

@@ -2,17 +2,23 @@
 
 Both kinds of spans use them: our own (`local_spans`) and OpenTelemetry's (`spans`). The conventions:
 github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/mcp.md.
+
+Beside them stand the names that agents have which are instrumented with Logfire by hand: those of spans as
+tags, which Logfire has a column for, and those of attributes as further attributes (`ALIASES`). Queries for
+either find a span.
 """
 
 import hashlib
 import re
+from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from ..wire.errors import INTERNAL_ERROR, McpError
-from .requests import ObservedRequest, outcome_label
+from .requests import ObservedRequest, OutcomeLabel, outcome_label
+from .run_spans import Operation, SpanValue
 
 SpanKind = Literal["internal", "server", "client"]
 AttributeValue = str | int | float | bool | list[str]
@@ -34,7 +40,36 @@ TARGETS = {
 ARGUMENTS = "gen_ai.tool.call.arguments"
 RESULT = "gen_ai.tool.call.result"
 TASK = "toolyard.task"
+TURN = "toolyard.turn"
 COST = "toolyard.cost"
+
+
+TAGS = "logfire.tags"
+ALIASES = {
+    "gen_ai.tool.name": "tool_name",
+    "gen_ai.tool.call.id": "tool_id",
+    "toolyard.upstream": "server_name",
+    "toolyard.response.size": "content_size",
+}
+IS_ERROR = "is_error"
+TOOL_CALL_TAGS = ["tool_call", "tool_result"]
+"""Of the span around a call as its caller sees it; at its end it has the size of the result."""
+REQUEST_TAGS = ["mcp.request"]
+EXCHANGE_TAGS = ["httpx.request"]
+
+
+def with_aliases(attributes: Attributes) -> Attributes:
+    return attributes | {alias: attributes[key] for key, alias in ALIASES.items() if key in attributes}
+
+
+def run_attributes(operation: Operation, attributes: Mapping[str, SpanValue]) -> Attributes:
+    """What a span of an agent's run has from its beginning."""
+    known: Attributes = {"gen_ai.operation.name": operation, **attributes}
+    if operation == "turn" and TURN in attributes:
+        known[TAGS] = [f"conversation_iteration_{attributes[TURN]}"]
+    elif operation == "execute_tool":
+        known[TAGS] = TOOL_CALL_TAGS
+    return known
 
 
 class SpanFailure(Struct, frozen=True):
@@ -70,28 +105,39 @@ def shared_attributes(request: ObservedRequest, kind: SpanKind) -> Attributes:
         known[target] = _USERINFO.sub("", request.name) if "@" in request.name else request.name
     if request.method == "tools/call":
         known["gen_ai.operation.name"] = "execute_tool"
+        if kind == "server" and request.is_root:  # else its caller has a span around the call
+            known[TAGS] = TOOL_CALL_TAGS
+    if kind == "client":
+        known[TAGS] = REQUEST_TAGS
     if request.session_id:
         # A digest, because the id itself gives access to the session.
         known["mcp.session.id"] = hashlib.sha256(request.session_id.encode()).hexdigest()[:32]
     if kind == "client" and request.address:
         known["server.address"] = request.address
         known["server.port"] = request.port
-    return known
+    return with_aliases(known)
 
 
 OWN_KEYS = ("toolyard.request.size", "toolyard.response.size", "toolyard.request.id", "jsonrpc.request.id")
+_TOOL_KEYS = (*OWN_KEYS, ALIASES["toolyard.response.size"])
 OwnValues = tuple[AttributeValue | None, ...]
 
 
+def own_keys(request: ObservedRequest) -> tuple[str, ...]:
+    """What only this request has, when it has ended."""
+    return _TOOL_KEYS if request.method == "tools/call" else OWN_KEYS
+
+
 def own_values(request: ObservedRequest) -> OwnValues:
-    """The values of `OWN_KEYS`: what only this request has, when it has ended."""
+    """The values of `own_keys`."""
     id = request.rpc_id
-    return (
+    values = (
         request.request_bytes,
         request.response_bytes,
         request.request_id or None,
         id if id is None or isinstance(id, str) else str(id),
     )
+    return (*values, request.response_bytes) if request.method == "tools/call" else values
 
 
 def rare_attributes(request: ObservedRequest) -> Attributes | None:
@@ -116,11 +162,19 @@ def rare_attributes(request: ObservedRequest) -> Attributes | None:
 
 def own_attributes(request: ObservedRequest) -> Attributes:
     """All that only this request has."""
-    pairs = zip(OWN_KEYS, own_values(request), strict=True)
+    pairs = zip(own_keys(request), own_values(request), strict=True)
     return {**{key: value for key, value in pairs if value is not None}, **(rare_attributes(request) or {})}
 
 
-def failure_of(request: ObservedRequest, kind: SpanKind) -> tuple[str, Attributes, SpanFailure | None]:
+def ending(request: ObservedRequest, ended: OutcomeLabel) -> Attributes:
+    """What is said of an outcome."""
+    said: Attributes = {"toolyard.outcome": ended}
+    return said | {IS_ERROR: ended not in ("ok", "cancelled")} if request.method == "tools/call" else said
+
+
+def failure_of(
+    request: ObservedRequest, kind: SpanKind
+) -> tuple[OutcomeLabel, Attributes, SpanFailure | None]:
     """How a request ended: its outcome, attributes about it, and the failure if its span failed."""
     ended = outcome_label(request)
     error = request.error
@@ -145,7 +199,7 @@ def exchange_attributes(method: str, url: str) -> Attributes:
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     known: Attributes = {"http.request.method": method, "url.full": url}
-    return {**known, "server.address": parts.hostname or "", "server.port": port}
+    return {**known, "server.address": parts.hostname or "", "server.port": port, TAGS: EXCHANGE_TAGS}
 
 
 def answer_attributes(status: int, reused: bool) -> Attributes:

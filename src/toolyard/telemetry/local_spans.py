@@ -16,22 +16,26 @@ from msgspec import Raw, Struct
 from .content import ContentPolicy
 from .conventions import (
     EXCHANGE_KEYS,
+    IS_ERROR,
     MAX_TEXT,
-    OWN_KEYS,
     Attributes,
     OwnValues,
     SpanFailure,
     SpanKind,
     answer_attributes,
+    ending,
     exchange_attributes,
     exchange_failure,
     failure_of,
+    own_keys,
     own_values,
     rare_attributes,
+    run_attributes,
     shared_attributes,
     span_name,
+    with_aliases,
 )
-from .requests import ExchangeSpan, Meta, ObservedRequest, client_address, current
+from .requests import ExchangeSpan, Meta, ObservedRequest, OutcomeLabel, client_address, current
 from .run_spans import Operation, RunSpan, SpanValue, run_span_name
 from .trace_context import (
     TRACEPARENT,
@@ -116,7 +120,7 @@ class _RequestSpan(Struct, gc=False, eq=False):
     start: int = 0
     duration: int = -1
     failure: SpanFailure | None = None
-    _outcome: str = "ok"
+    _outcome: OutcomeLabel = "ok"
     _more: Attributes | None = None
 
     def __enter__(self) -> Meta:
@@ -126,7 +130,7 @@ class _RequestSpan(Struct, gc=False, eq=False):
         elif (parent := _parent(self._kind, meta)) is not None:
             request.trace, self.parent, request.is_sampled = parent.trace, parent.id, parent.sampled
         else:
-            request.trace = new_trace_id()
+            request.trace, request.is_root = new_trace_id(), True
         request.span = new_span_id()
         self.start = perf_counter_ns()
         if self._kind == "server":
@@ -167,6 +171,7 @@ class _RequestSpan(Struct, gc=False, eq=False):
         return (
             self._kind,
             self._outcome,
+            request.is_root,
             request.name,
             request.method,
             request.server,
@@ -176,9 +181,9 @@ class _RequestSpan(Struct, gc=False, eq=False):
         )
 
     def shared(self) -> SharedPart:
-        attributes = shared_attributes(self._request, self._kind)
-        attributes["toolyard.outcome"] = self._outcome
-        return SharedPart(span_name(self._request), self._kind, attributes, OWN_KEYS)
+        request = self._request
+        attributes = shared_attributes(request, self._kind) | ending(request, self._outcome)
+        return SharedPart(span_name(request), self._kind, attributes, own_keys(request))
 
     def values(self) -> OwnValues:
         return own_values(self._request)
@@ -274,15 +279,16 @@ class _RunSpan:
         self._content = content
         self._name = run_span_name(operation, name)
         self._kind: SpanKind = "client" if operation == "chat" else "internal"
-        self._attributes: Attributes = {"gen_ai.operation.name": operation}
+        self._operation: Operation = operation
+        self._attributes: Attributes = {}
         self._failure: SpanFailure | None = None
-        for key, value in attributes.items():
+        for key, value in run_attributes(operation, attributes).items():
             self.set(key, value)
 
     def set(self, key: str, value: SpanValue) -> None:
         kept = self._content.kept(key, value)
         if kept is not None:
-            self._attributes[key] = kept
+            self._attributes |= with_aliases({key: kept})
 
     def fail(self, kind: str, text: str = "") -> None:
         self._failure = SpanFailure(kind, self._content.excerpt(text)[:MAX_TEXT])
@@ -305,6 +311,8 @@ class _RunSpan:
         _run.reset(self._token)
         if error is not None and self._failure is None and isinstance(error, Exception):
             self._failure = SpanFailure(type(error).__qualname__)
+        if self._operation == "execute_tool":
+            self._attributes[IS_ERROR] = self._failure is not None
         self._keep(duration)
 
     def _keep(self, duration: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..wire.text import clean
-from .redaction import redact, redact_field
+from .redaction import call_secrets, redact, redact_field
 from .requests import current, request_fields
 
 Kind = Literal["text", "json"]
@@ -71,8 +71,12 @@ def _safe(name: str, value: object) -> object:
 
 
 def _clipped(text: str, most: int = _MOST) -> str:
-    """Bounded: whoever fills the log, an upstream's standard error say, must not hold the event loop."""
-    text = clean(text)
+    """Bounded: whoever fills the log, an upstream's standard error say, must not hold the event loop.
+
+    The secrets of the running call are taken out first: half of one would be known by nothing.
+    """
+    known = call_secrets.get()
+    text = clean(known.clean_text(text) if known.values else text)
     return text if len(text) <= most else f"{text[:most]}… ({len(text) - most} more)"
 
 

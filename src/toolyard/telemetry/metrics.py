@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from .._version import __version__
 from ..wire.text import clean
+from .events import Event, EventKey
 from .requests import OutcomeLabel
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -179,6 +180,18 @@ class _Series:
         self.traffic = traffic
 
 
+class _EventSeries:
+    """The counters of events of one kind."""
+
+    __slots__ = ("count", "labels", "sizes")
+
+    def __init__(self, event: Event) -> None:
+        known = event.key._asdict()
+        self.labels = labelled(**known)
+        self.count = 0
+        self.sizes = {labelled(**known, size=name): 0 for name in event.sizes}
+
+
 class Metrics:
     def __init__(
         self,
@@ -193,6 +206,7 @@ class Metrics:
         self._series: dict[tuple[str, str, str], _Series] = {}
         self._durations: dict[tuple[str, str], _Durations] = {}
         self._traffic = _TrafficByServer()
+        self._events: dict[EventKey, _EventSeries] = {}
 
     def record(
         self,
@@ -220,9 +234,18 @@ class Metrics:
     def reconnected(self, server: str) -> None:
         self._traffic[server].reconnects += 1
 
+    def count(self, event: Event) -> None:
+        series = self._events.get(event.key)
+        if series is None:
+            series = self._events[event.key] = _EventSeries(event)
+        series.count += 1
+        for labels, value in zip(series.sizes, event.size_values, strict=True):
+            series.sizes[labels] += value
+
     def forget(self, server: str) -> None:
         """A server left the configuration; its series end."""
         self._traffic.pop(server, None)
+        self._events = {key: series for key, series in self._events.items() if key.server != server}
         for kept in (self._series, self._durations):
             for key in [key for key in kept if key[0] == server]:
                 del kept[key]  # pyright: ignore[reportArgumentType]
@@ -254,6 +277,7 @@ class Metrics:
         )
         yield from self._traffic_families()
         yield from self._result_families()
+        yield from self._event_families()
         yield from self._gauges()
         yield from process_families()
 
@@ -284,6 +308,13 @@ class Metrics:
             yield MetricFamily(
                 name, "counter", explained, [("", labels, read(size)) for labels, size in sizes]
             )
+
+    def _event_families(self) -> Iterator[MetricFamily]:
+        events = self._events.values()
+        counts = [("", series.labels, series.count) for series in events]
+        sizes = [("", labels, value) for series in events for labels, value in series.sizes.items()]
+        yield MetricFamily("toolyard_events_total", "counter", "What operators look for.", counts)
+        yield MetricFamily("toolyard_event_bytes_total", "counter", "The bytes of such events.", sizes)
 
     def _gauges(self) -> Iterator[MetricFamily]:
         states = [(labelled(server=state.server), state) for state in self._upstreams()]

@@ -83,6 +83,8 @@ class ObservedRequest(Struct, kw_only=True, gc=False):
     """The ids of its span; 0 if traces are off."""
     is_sampled: bool = True
     """Whether its span is kept; only some are if the caller says so."""
+    is_root: bool = False
+    """Its span begins a trace: whoever sent it named none."""
     is_served: bool = False
     """It came from a client. Otherwise it is one to an upstream."""
     is_forwarded: bool = False
@@ -114,9 +116,9 @@ class ClientAddress(Struct, frozen=True):
     """The origin of a request, as far as its edge knows it."""
 
     address: str = ""
-    """The address of the connection's other end: a client, or a proxy in front of us."""
+    """The client's address; where a proxy is not configured, the proxy's."""
     forwarded_for: str = ""
-    """The client's address according to a proxy. It is not verified."""
+    """What X-Forwarded-For says. It is not verified."""
     traceparent: str = ""
     """The HTTP header: the trace of a client that names none in `_meta`."""
     tracestate: str = ""

@@ -133,6 +133,7 @@ class RequestSpan:
     def __enter__(self) -> Meta:
         request = self._request
         parent, links = _parent(self._kind, self._meta)
+        request.is_root = not trace.get_current_span(parent).get_span_context().is_valid
         self._span = self._tracer.start_span(
             conventions.span_name(request),
             parent,
@@ -157,7 +158,7 @@ class RequestSpan:
         if self._span.is_recording():
             ended, about, failure = conventions.failure_of(self._request, _KINDS[self._kind])
             own = conventions.own_attributes(self._request)
-            self._span.set_attributes({**own, **about, "toolyard.outcome": ended})
+            self._span.set_attributes({**own, **about, **conventions.ending(self._request, ended)})
             if failure is not None:
                 _fail(self._span, failure)
         self._span.end()
@@ -253,14 +254,17 @@ class _RunSpan:
         self._content = content
         self._name = run_span_name(operation, name)
         self._kind = SpanKind.CLIENT if operation == "chat" else SpanKind.INTERNAL
-        kept = {key: content.kept(key, value) for key, value in attributes.items()}
-        self._attributes: Attributes = {key: value for key, value in kept.items() if value is not None}
-        self._attributes["gen_ai.operation.name"] = operation
+        self._operation: Operation = operation
+        known = conventions.run_attributes(operation, attributes)
+        kept = {key: content.kept(key, value) for key, value in known.items()}
+        self._attributes = conventions.with_aliases(
+            {key: value for key, value in kept.items() if value is not None}
+        )
 
     def set(self, key: str, value: SpanValue) -> None:
         kept = self._content.kept(key, value)
         if kept is not None:
-            self._span.set_attribute(key, kept)
+            self._span.set_attributes(conventions.with_aliases({key: kept}))
 
     def fail(self, kind: str, text: str = "") -> None:
         self._failed = True
@@ -277,7 +281,10 @@ class _RunSpan:
     ) -> None:
         otel_context.detach(self._token)
         if isinstance(error, Exception) and not self._failed:
+            self._failed = True
             _fail(self._span, SpanFailure(type(error).__qualname__))
+        if self._operation == "execute_tool":
+            self._span.set_attribute(conventions.IS_ERROR, self._failed)
         self._span.end()
 
 

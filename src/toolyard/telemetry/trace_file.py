@@ -18,7 +18,8 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from ..sqlite_file import connect, transaction
+from ..file_access import is_missing
+from ..sqlite_file import connect, explain_fault, transaction
 from .conventions import Attributes, AttributeValue, OwnValues, SpanFailure, SpanKind
 from .trace_context import format_span
 
@@ -281,7 +282,7 @@ class TraceStore:
         except (sqlite3.Error, OSError, TraceStoreError) as error:
             self._disconnect()
             self.dropped += len(records)
-            self._complain(str(error))
+            self._complain(_why(error, self._path))
         except Exception:
             # A bug of ours in what describes a span. The thread must live on.
             self.dropped += len(records)
@@ -327,6 +328,10 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute(_TABLES)
     if version != _VERSION:
         connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def _why(error: Exception, path: Path) -> str:
+    return str(explain_fault(error, path) if isinstance(error, sqlite3.Error | OSError) else error)
 
 
 # Reading
@@ -392,7 +397,7 @@ class TraceReader:
 
     def delete(self, traces: Iterable[str] | None) -> None:
         """Delete these traces, or all of them."""
-        if not self._path.exists():
+        if is_missing(self._path):
             return
         try:
             with closing(connect(self._path, _prepare, busy_seconds=10.0)) as file, transaction(file):
@@ -401,10 +406,10 @@ class TraceReader:
                 else:
                     _delete(file, {bytes.fromhex(id) for id in traces})
         except _DAMAGES as error:
-            raise TraceStoreError(f"{self._path} cannot be changed: {error}") from None
+            raise TraceStoreError(f"{self._path} cannot be changed: {_why(error, self._path)}") from None
 
     def _read(self, look: Callable[[sqlite3.Connection], T], nothing: T) -> T:
-        if not self._path.exists():
+        if is_missing(self._path):
             return nothing
         try:
             with closing(sqlite3.connect(f"{self._path.resolve().as_uri()}?mode=ro", uri=True)) as file:
@@ -415,7 +420,7 @@ class TraceReader:
                     raise TraceStoreError(f"{self._path} was written by another version of toolyard")
                 return look(file)
         except _DAMAGES as error:
-            raise TraceStoreError(f"{self._path} cannot be read: {error}") from None
+            raise TraceStoreError(f"{self._path} cannot be read: {_why(error, self._path)}") from None
 
 
 def _delete(file: sqlite3.Connection, unwanted: set[bytes]) -> None:

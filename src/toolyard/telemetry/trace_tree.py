@@ -47,7 +47,7 @@ class TraceSummary(Struct, frozen=True):
     """Its first span has not ended: it runs, or was killed."""
     spans: int
     calls: int
-    """Tool calls that reached a server, or else those that a model made."""
+    """Of a run those that models made, as the run itself counts; else those that reached a server."""
     input_tokens: int
     output_tokens: int
     cost: float | None
@@ -134,7 +134,7 @@ def _summary(
         is_run="agent" in layers,
         is_open=root.duration is None,
         spans=len(nodes),
-        calls=upstream or layers.count("tool"),
+        calls=layers.count("tool") if "agent" in layers else upstream,
         input_tokens=int(sum(_number(span, _INPUT) for span in models)),
         output_tokens=int(sum(_number(span, _OUTPUT) for span in models)),
         cost=sum(costs) if costs else None,

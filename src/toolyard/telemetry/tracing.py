@@ -51,6 +51,8 @@ def start(config: TelemetryConfig, folder: Path | None = None, secrets: Iterable
     """None when traces are off: then there is nothing to put around a call. `folder` is for the store."""
     if config.traces is None:
         config = replace(config, traces=_named(os.environ))
+        if not os.environ.get(TRACES_VARIABLE, "").strip() and has_logfire_token(os.environ):
+            return _start_with_token(config, folder, secrets)
     sinks = config.traces or ()
     if not sinks:
         return None
@@ -61,6 +63,24 @@ def start(config: TelemetryConfig, folder: Path | None = None, secrets: Iterable
 
         return LocalTracing(_store(config, folder))
     return _exporting(config, folder, ContentPolicy(config.content, secrets))
+
+
+def has_logfire_token(environ: Mapping[str, str]) -> bool:
+    """Whether the environment alone sends traces to Logfire, by the variables of its own package."""
+    wanted = environ.get("LOGFIRE_SEND_TO_LOGFIRE", "").strip().lower()
+    return bool(environ.get("LOGFIRE_TOKEN", "").strip()) and wanted not in ("false", "0", "f")
+
+
+def _start_with_token(config: TelemetryConfig, folder: Path | None, secrets: Iterable[str]) -> Tracer | None:
+    """Nobody wrote that traces are wanted: where they cannot be made, a warning is enough."""
+    try:
+        tracer = start(replace(config, traces=("logfire",)), folder, secrets)
+    except TracesUnavailableError as error:
+        logger.warning("LOGFIRE_TOKEN is set, but %s; hint: %s", error.message, error.hint)
+        return None
+    if tracer is not None:
+        logger.info("traces go to Logfire, as LOGFIRE_TOKEN is set and [telemetry] says nothing of traces")
+    return tracer
 
 
 def content_policy(config: TelemetryConfig, secrets: Iterable[str]) -> ContentPolicy | None:
@@ -80,7 +100,7 @@ def agent_telemetry(config: TelemetryConfig, environ: Mapping[str, str] | None =
     found: list[TraceSink] = ["local"]
     if any(variables.get(name) for name in _OTLP_VARIABLES):
         found.append("otlp")
-    if variables.get("LOGFIRE_TOKEN"):
+    if has_logfire_token(variables):
         found.append("logfire")
     return replace(config, traces=tuple(found))
 

@@ -26,11 +26,6 @@ class AccountAuth(EndpointAuth, Protocol):
     """One account's credential."""
 
     @property
-    def in_use(self) -> str:
-        """The key or token that is sent now; empty if there is none."""
-        ...
-
-    @property
     def is_ready(self) -> bool:
         """Whether a request has nothing to wait for."""
         ...
@@ -61,10 +56,6 @@ class Accounts(Protocol):
         ...
 
     def authorizer(self, principal: Principal) -> AccountAuth: ...
-
-    def in_use(self, principal: Principal) -> str:
-        """The key or token that is sent in its name now; empty if none is. Errors must not repeat it."""
-        ...
 
     def acting(self, call: Call) -> AbstractContextManager[None]:
         """While it lasts, what the call brought may be used to get a credential.

@@ -11,8 +11,10 @@ from typing import Literal
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ..wire.call import Call, Caller, CallTool, Secret, StreamedResult
+from ..wire.call import Call, CallTool, Secret, StreamedResult
 from ..wire.messages import encode
+from ..wire.seal import Sealer
+from .attribution import ServerChannel
 from .connection import Params, StartProgress, UpstreamInfo
 
 ResultKind = Literal["complete", "input_required", "task"]
@@ -40,23 +42,36 @@ class Forward(Struct, frozen=True, gc=False):
     """Names the request in logs and the audit; empty until something needs it."""
     task_arguments: Raw | None = None
     """For `tasks/result`: the arguments of the call that began the task, with options for its result."""
+    marks: bool = True
+    """What the server says to the user is marked as its words: false where nobody else can speak."""
     permits: Callable[[str], bool] | None = None
     """Whether the caller may use another tool of this upstream by its own name; None: all of them."""
+
+    @property
+    def binds(self) -> bool:
+        """Whether state that travels with clients is bound to its caller: unless one server speaks to callers
+        whom nobody tells apart."""
+        return self.marks or self.call.caller.principal.kind != "local"
 
     @classmethod
     def of(cls, call: Call) -> "Forward":
         """A call that needs no translation: one in the gateway's own name."""
         return cls(call, call.method, call.members(), secrets=call.secrets)
 
-    def as_call(self, call_tool: CallTool | None = None) -> Call:
+    def as_call(
+        self, call_tool: CallTool | None = None, sealer: Sealer | None = None, server: str = ""
+    ) -> Call:
         """The same request as a call, for a server in this process."""
+        channel = self.call.channel
         return replace(
             self.call,
+            channel=ServerChannel(channel, server) if server and self.marks else channel,
             method=self.method,
             params=Raw(encode(self.params)),
             secrets=self.secrets,
             param_headers=None,
             call_tool=call_tool,
+            sealer=sealer,
         )
 
 
@@ -80,9 +95,13 @@ class Outcome(Struct, frozen=True, gc=False):
 
 
 class Upstream(ABC):
-    """A server behind the gateway: remote, in this process, or Composio."""
+    """A server behind the gateway: remote, in this process, or Composio.
 
-    runs_named_tools = False
+    Nothing here has a default, so that no upstream, and none that wraps another, can forget what it has to
+    do. `StatelessUpstream` is for those that have nothing to do.
+    """
+
+    runs_named_tools: bool
     """Whether some of its tools run or show others that their arguments name."""
 
     @abstractmethod
@@ -90,44 +109,88 @@ class Upstream(ABC):
         """Answer a request; McpError as the server said it, UpstreamError if it did not answer."""
 
     @abstractmethod
-    async def info(self) -> UpstreamInfo:
-        """What it says about itself, asked in the gateway's own name."""
+    async def info(self, call: Call | None = None) -> UpstreamInfo:
+        """What it says about itself to the client of a call, or to the gateway."""
 
     @abstractmethod
     async def close(self) -> None: ...
 
+    @abstractmethod
     async def reset(self) -> None:
         """Close what is open; the next request begins anew."""
-        return
 
+    @abstractmethod
     async def idle(self) -> None:
         """Wait until no call waits for answers from its client."""
-        return
 
+    @abstractmethod
     def close_idle(self) -> None:
         """Close connections that nobody has used for a while."""
-        return
 
+    @abstractmethod
     def starting(self) -> StartProgress | None:
         """How a first connection that is being opened gets on; None if none is."""
-        return None
 
     # What a client does
 
-    def client_seen(self, caller: Caller, session: str) -> None:
+    @abstractmethod
+    def client_seen(self, call: Call) -> None:
         """A client introduced itself: what we ask in our own name, we ask as it would."""
+
+    @abstractmethod
+    def end_session(self, call: Call) -> None:
+        """A legacy client ended its session: close what was opened for it alone."""
+
+    @abstractmethod
+    def is_own(self, call: Call) -> bool:
+        """Whether the client of a call has a session of its own, in which nobody else speaks."""
+
+    @abstractmethod
+    async def notified(self, call: Call) -> None:
+        """A client said something that wants no answer, such as that it has other folders open now."""
+
+    @abstractmethod
+    async def listen(self, call: Call) -> None:
+        """Tell a legacy client what is said outside of calls in its own session; returns if it has none."""
+
+    @abstractmethod
+    def abandon(self, state: str) -> None:
+        """Nobody will answer the questions of the call with this `requestState`."""
+
+
+class StatelessUpstream(Upstream):
+    """Opens nothing for a client and waits for none."""
+
+    runs_named_tools = False
+
+    async def reset(self) -> None:
+        return
+
+    async def idle(self) -> None:
+        return
+
+    def close_idle(self) -> None:
+        return
+
+    def starting(self) -> StartProgress | None:
+        return None
+
+    def client_seen(self, call: Call) -> None:
         return
 
     def end_session(self, call: Call) -> None:
-        """A legacy client ended its session: close what was opened for it alone."""
         return
 
-    async def roots_changed(self, call: Call) -> None:
-        """A legacy client has other folders open now."""
+    def is_own(self, call: Call) -> bool:
+        return False
+
+    async def notified(self, call: Call) -> None:
+        return
+
+    async def listen(self, call: Call) -> None:
         return
 
     def abandon(self, state: str) -> None:
-        """Nobody will answer the questions of the call with this `requestState`."""
         return
 
 
@@ -136,9 +199,10 @@ class WrappedUpstream(Upstream):
 
     def __init__(self, inner: Upstream) -> None:
         self._inner = inner
+        self.runs_named_tools = inner.runs_named_tools
 
-    async def info(self) -> UpstreamInfo:
-        return await self._inner.info()
+    async def info(self, call: Call | None = None) -> UpstreamInfo:
+        return await self._inner.info(call)
 
     async def reset(self) -> None:
         await self._inner.reset()
@@ -155,14 +219,20 @@ class WrappedUpstream(Upstream):
     def starting(self) -> StartProgress | None:
         return self._inner.starting()
 
-    def client_seen(self, caller: Caller, session: str) -> None:
-        self._inner.client_seen(caller, session)
+    def client_seen(self, call: Call) -> None:
+        self._inner.client_seen(call)
 
     def end_session(self, call: Call) -> None:
         self._inner.end_session(call)
 
-    async def roots_changed(self, call: Call) -> None:
-        await self._inner.roots_changed(call)
+    def is_own(self, call: Call) -> bool:
+        return self._inner.is_own(call)
+
+    async def notified(self, call: Call) -> None:
+        await self._inner.notified(call)
+
+    async def listen(self, call: Call) -> None:
+        await self._inner.listen(call)
 
     def abandon(self, state: str) -> None:
         self._inner.abandon(state)

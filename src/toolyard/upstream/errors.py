@@ -20,16 +20,12 @@ Also owns the patterns for texts in which upstreams say that a session has expir
 """
 
 import re
-from collections.abc import Iterable
-from typing import Any, cast
-from urllib.parse import quote
+from typing import Any
 
-import msgspec
-from msgspec import Raw
-
+from ..languages import said
 from ..telemetry.redaction import redact
 from ..wire.errors import INTERNAL_ERROR, McpError
-from ..wire.text import clean
+from ..wire.text import clean, printable
 
 MAX_REASON = 500
 WANTS_LOGIN = "it wants a login"
@@ -48,11 +44,13 @@ class UpstreamError(McpError):
 
     def __init__(self, server: str, reason: str, retry_after: float | None = None) -> None:
         # A reason is shown to every caller, and may quote the upstream.
-        reason = redact(clean(reason))[:MAX_REASON]
+        reason = redact(printable(clean(reason)).replace("\n", " "))[:MAX_REASON]
         data: dict[str, Any] = {"server": server, "reason": reason}
         if retry_after is not None:
             data["retryAfterMs"] = int(retry_after * 1000)
-        super().__init__(INTERNAL_ERROR, f"Server {server!r}: {reason}", data)
+        super().__init__(
+            INTERNAL_ERROR, said(f"Server {server!r}: {reason}", f"Servidor {server!r}: {reason}"), data
+        )
         self.server = server
         self.reason = reason
         self.retry_after = retry_after
@@ -131,36 +129,15 @@ class HttpRpcError(McpError):
         self.status = status
 
 
-HIDDEN = "***"
-MIN_HIDDEN = 6
-"""A shorter text cannot be told from other words."""
-
-
-def hide(error: McpError, secrets: Iterable[str]) -> None:
-    """Take out of an error what the upstream was sent as a credential, and repeats."""
-    forms = {form for one in secrets if len(one) >= MIN_HIDDEN for form in (one, quote(one, safe=""))}
-    if not forms:
-        return
-    error.message = _without(error.message, forms)
-    error.args = (error.message,)
-    error.data = _without(error.data, forms)
-    if isinstance(error, UpstreamError):
-        error.reason, error.said = _without(error.reason, forms), _without(error.said, forms)
-
-
-def _without(value: Any, forms: set[str]) -> Any:
-    if isinstance(value, str):
-        for form in forms:
-            value = value.replace(form, HIDDEN)
-        return value
-    if isinstance(value, Raw):
-        return _without(msgspec.json.decode(value), forms)
-    if isinstance(value, list):
-        return [_without(item, forms) for item in cast(list[Any], value)]
-    if isinstance(value, dict):
-        members = cast(dict[str, Any], value)
-        return {_without(name, forms): _without(item, forms) for name, item in members.items()}
-    return value
+def cause_of(error: Exception, otherwise: str = "refused") -> str:
+    """The status of an error, or else its kind, in few words: metrics count by them."""
+    status = error.status if isinstance(error, UpstreamError | HttpRpcError) else 0
+    if status >= 400:
+        return f"HTTP {status}"
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    is_lost = isinstance(error, ConnectionLostError | NotReachedError)
+    return "not reached" if is_lost and not isinstance(error, StaleSessionError) else otherwise
 
 
 MAX_EXPIRY_TEXT = 2000

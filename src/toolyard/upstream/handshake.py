@@ -42,6 +42,7 @@ class _Initialized(Struct, rename="camel"):
     capabilities: dict[str, Any] = {}
     server_info: Raw = Raw(b"{}")
     instructions: str | None = None
+    meta: Raw = field(default=Raw(b"{}"), name="_meta")
 
 
 def read_discovery(server: str, result: RawResult) -> UpstreamInfo:
@@ -76,7 +77,8 @@ def read_initialized(server: str, result: RawResult) -> UpstreamInfo:
     if found.protocol_version not in LEGACY_VERSIONS:
         raise UnknownRevision(server, found.protocol_version)
     capabilities = valid_capabilities(found.capabilities)
-    return UpstreamInfo(found.protocol_version, _info(found.server_info), capabilities, found.instructions)
+    told = found.protocol_version, _info(found.server_info), capabilities, found.instructions
+    return UpstreamInfo(*told, _info(found.meta))
 
 
 def valid_capabilities(capabilities: dict[str, Any]) -> dict[str, Any]:

@@ -15,15 +15,23 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ..config.models import InProcess
+from ..config.references import plain
+from ..config.secrets import secret_values
 from ..kit import Refused
 from ..kit.loader import LoadError, load
 from ..kit.server import Server
-from ..wire.call import NO_CHANNEL, Call, Secret, StreamedResult
-from ..wire.errors import InvalidRequest
+from ..telemetry.events import LOG_ALONE, Events
+from ..telemetry.redaction import call_secrets
+from ..wire.call import NO_CHANNEL, Call, Channel, Secret, StreamedResult
+from ..wire.errors import InvalidRequest, McpError
 from ..wire.messages import encode
+from ..wire.seal import Sealer
+from ..wire.secrets import NO_SECRETS, KnownSecrets
 from ..wire.types import CallToolResult, DiscoverResult, Text
 from ..wire.versions import LATEST_MODERN
-from .base import Forward, Outcome, Upstream
+from .attribution import questions
+from .base import Forward, Outcome, StatelessUpstream
 from .connection import GATEWAY_CALLER, UpstreamInfo
 from .errors import InvalidReplyError, NotReachedError
 from .handshake import DISCOVER
@@ -40,13 +48,13 @@ _HOLE = secrets.token_hex(16)
 _QUOTED_HOLE = b'"%s"' % _HOLE.encode()
 
 
-async def spool_if_long(result: Any) -> Any:
-    """The result itself, when it is short; else its JSON, on disk if there is much of it."""
+async def spool_if_long(result: Any, secrets: KnownSecrets = NO_SECRETS) -> Any:
+    """The result itself, when it is short; else its JSON, on disk if there is much of it, and no secrets."""
     taken: list[Any] = []
     outline = _without(result, taken)
     if not taken:
         return result
-    spool = Spool()
+    spool = Spool(secrets=secrets)
     try:
         for piece in _gathered(_around(outline, taken)):
             spool.write(piece)
@@ -161,17 +169,28 @@ CallToolOf = Callable[[Call, str, Mapping[str, Any]], Awaitable[Any]]
 """Calls a tool by name for the caller of another call."""
 
 
-class InProcessUpstream(Upstream):
+class InProcessUpstream(StatelessUpstream):
     """Loaded when first used; one that fails to load is tried again like one that cannot be reached."""
 
     def __init__(
-        self, server: str, module: str, options: Mapping[str, Any], call_tool: CallToolOf | None = None
+        self,
+        server: str,
+        module: str,
+        options: Mapping[str, Any],
+        call_tool: CallToolOf | None = None,
+        sealer: Sealer | None = None,
+        events: Events = LOG_ALONE,
     ) -> None:
-        """`call_tool` calls another tool for the caller of a call."""
+        """`call_tool` calls another tool for the caller of a call. `sealer` is the gateway's for this server,
+        so that other gateways with the same key take the answers to its questions.
+        """
         self._name = server
+        self._sent = KnownSecrets(secret_values(InProcess(module=module, options=options)))
         self._call_tool = call_tool
+        self._sealer = sealer
+        self._events = events.of(server)
         self._module = module
-        self._options = options
+        self._options = plain(options)
         self._server: Server | None = None
         self._loading = asyncio.Lock()
         self._failed: str | None = None
@@ -186,28 +205,51 @@ class InProcessUpstream(Upstream):
                     raise NotReachedError(self._name, self._failed)
                 try:
                     self._server = await asyncio.to_thread(load, self._module, options=self._options)
+                    self._server.events = self._events
                 except LoadError as error:
-                    self._failed, self._again = error.message, time.monotonic() + self._pause
+                    self._failed = self._sent.clean_text(error.message)
+                    self._again = time.monotonic() + self._pause
                     self._pause = min(2 * self._pause, LONGEST_PAUSE)
-                    raise NotReachedError(self._name, error.message) from None
+                    raise NotReachedError(self._name, self._failed) from None
             return self._server
 
     async def send(self, forward: Forward) -> Outcome:
+        secrets = self._sent
+        if forward.secrets:
+            secrets = secrets.with_more(key.reveal() for key in forward.secrets.values())
+        if not secrets.values:
+            return await self._answer(forward, secrets)
+        call = replace(forward.call, channel=_CleanChannel(forward.call.channel, secrets))
+        token = call_secrets.set(secrets)
+        try:
+            return await self._answer(replace(forward, call=call), secrets)
+        except McpError as error:
+            secrets.clean_error(error)
+            raise
+        finally:
+            call_secrets.reset(token)
+
+    async def _answer(self, forward: Forward, secrets: KnownSecrets) -> Outcome:
         server = self._server or await self._loaded()
         if forward.secrets:
             await _admit(server, forward.secrets)
         call_tool = None if self._call_tool is None else partial(self._call_tool, forward.call)
-        result = await server.service.handle(forward.as_call(call_tool))
+        result = await server.service.handle(forward.as_call(call_tool, self._sealer, self._name))
         is_error = getattr(result, "is_error", False) is True
         kind = (
             getattr(result, "result_type", "complete") if forward.call.caller.era == "modern" else "complete"
         )
+        if kind == "input_required" and forward.marks:
+            asked = questions(self._name, result.input_requests)
+            result = Raw(encode(replace(result, input_requests=cast(Any, asked))))
         try:
-            body = result if _is_short(result) else await spool_if_long(result)
+            body = result if _is_short(result) else await spool_if_long(result, secrets)
         except SpoolError as error:
             raise InvalidReplyError(self._name, f"its result could not be kept: {error}") from None
         if not isinstance(body, Raw | StreamedResult):
             body = Raw(encode(body))
+        if secrets.values and isinstance(body, Raw):
+            body = Raw(secrets.clean(bytes(body)))
         size = len(memoryview(body)) if isinstance(body, Raw) else body.size
         return Outcome(body, size, kind if kind in ("input_required", "task") else "complete", is_error)
 
@@ -215,6 +257,11 @@ class InProcessUpstream(Upstream):
         """The headers in which the server looks for a caller's key."""
         keys = (self._server or await self._loaded()).caller_keys
         return () if keys is None else keys.headers
+
+    async def checks_keys(self) -> bool:
+        """Whether the server can tell beforehand if it lets in a caller with a key."""
+        keys = (self._server or await self._loaded()).caller_keys
+        return keys is not None and keys.admit is not None
 
     async def admits(self, key: Secret) -> bool:
         """Whether the server lets in a caller with this key; True if it cannot tell beforehand.
@@ -232,16 +279,40 @@ class InProcessUpstream(Upstream):
             return False
         return True
 
-    async def info(self) -> UpstreamInfo:
+    async def info(self, call: Call | None = None) -> UpstreamInfo:
         server = await self._loaded()
-        call = Call("server/discover", Raw(encode(DISCOVER)), GATEWAY_CALLER, NO_CHANNEL, 1)
-        found: DiscoverResult = await server.service.handle(call)
-        info = Raw(msgspec.json.encode(server.implementation))
-        return UpstreamInfo(LATEST_MODERN, info, found.capabilities, found.instructions)
+        asked = Call("server/discover", Raw(encode(DISCOVER)), GATEWAY_CALLER, NO_CHANNEL, 1)
+        found: DiscoverResult = await server.service.handle(asked)
+        clean, said = self._sent, found.instructions
+        return UpstreamInfo(
+            LATEST_MODERN,
+            Raw(clean.clean(msgspec.json.encode(server.implementation))),
+            clean.clean_value(found.capabilities),
+            clean.clean_text(said) if said else None,
+        )
 
     async def close(self) -> None:
         if self._server is not None:
             await self._server.close()
+
+
+class _CleanChannel:
+    """A call's channel, for a server that knows secrets which the client must not get."""
+
+    __slots__ = ("_channel", "_secrets")
+
+    def __init__(self, channel: Channel, secrets: KnownSecrets) -> None:
+        self._channel = channel
+        self._secrets = secrets
+
+    async def notify(self, method: str, params: Any) -> None:
+        await self._channel.notify(method, self._secrets.clean_value(params))
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        return await self._channel.ask(method, self._secrets.clean_value(params))
+
+    async def release(self, retry_ms: int | None) -> None:
+        await self._channel.release(retry_ms)
 
 
 async def _admit(server: Server, brought: Mapping[str, Secret]) -> None:

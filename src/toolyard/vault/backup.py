@@ -6,6 +6,7 @@ master key: what is imported is sealed anew.
 
 import hashlib
 import os
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -98,24 +99,31 @@ async def import_all(vault: Vault, saved: list[SavedSecret], overwrite: bool = F
     written = same = 0
     kept: list[SecretAddress] = []
     for one in saved:
-        before = await _current(vault, one.address)
-        if isinstance(before, bytes) and before == one.value:
-            same += 1
-        elif isinstance(before, bytes) and not overwrite:
-            kept.append(one.address)
-        else:
-            await vault.put(one.address, one.value)
-            written += 1
+        match await _put_back(vault, one, overwrite):
+            case "written":
+                written += 1
+            case "same":
+                same += 1
+            case "kept":
+                kept.append(one.address)
     return BackupImport(written, same, tuple(kept))
 
 
-async def _current(vault: Vault, address: SecretAddress) -> bytes | None:
-    """None if there is nothing, or nothing that opens: then the backup is what there is."""
+async def _put_back(vault: Vault, one: SavedSecret, overwrite: bool) -> Literal["written", "same", "kept"]:
     try:
-        found = await vault.read(address)
+        found = await vault.read(one.address)
+        if found is None and not overwrite:
+            if await vault.replace(one.address, one.value, None) is not None:
+                return "written"
+            found = await vault.read(one.address)  # somebody has entered one in this moment
     except VaultDamagedError:
-        return None
-    return None if found is None else found.value
+        found = None  # then the backup is what there is
+    if found is not None and found.value == one.value:
+        return "same"
+    if found is not None and not overwrite:
+        return "kept"
+    await vault.put(one.address, one.value)
+    return "written"
 
 
 def _derived(passphrase: str, salt: bytes) -> bytes:

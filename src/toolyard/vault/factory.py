@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..config import Config
+from ..file_access import is_missing
 from ..state.factory import lasting_state
 from ..state.memory import MemoryState
 from ..state.store import State, StateError, file_of, is_shared, kind_of
@@ -59,7 +60,7 @@ def is_made(config: Config, folder: Path | None) -> bool:
     kind = kind_of(config.state.url)
     if folder is None or kind not in ("sqlite", "memory"):
         return True
-    return file_of(config.state.url if kind == "sqlite" else "sqlite:", folder).exists()
+    return not is_missing(file_of(config.state.url if kind == "sqlite" else "sqlite:", folder))
 
 
 async def check_vault(config: Config, folder: Path | None) -> None:

@@ -13,11 +13,15 @@ import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..config.files import state_home
 from ..extras import install_command
+from ..file_access import explain, is_missing
+from ..file_lock import locked
 from .base import VaultDamagedError, VaultError, VaultKeyError, VaultUnavailableError, tenant_words
 from .envelope import KEY_BYTES, NONCE_BYTES, aes
 
@@ -124,7 +128,7 @@ class FileSource:
         return f"file:{self.path}"
 
     def exists(self) -> bool:
-        return self.path.exists()
+        return not is_missing(self.path)
 
     def load(self) -> list[LocalKey]:
         try:
@@ -136,10 +140,11 @@ class FileSource:
                 "`toolyard vault init` makes it if there are no secrets yet; else restore it from a backup",
             ) from None
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not a text"
+            reason, hint = "it is not a text", "restore it from a backup"
+            if isinstance(error, OSError):
+                reason, hint = explain(error, self.path)
             raise VaultKeyError(
-                f"the vault's key in {str(self.path)!r} cannot be read: {reason}",
-                "let this user read it, or restore it from a backup",
+                f"the vault's key in {str(self.path)!r} cannot be read: {reason}", hint
             ) from None
         keys: list[LocalKey] = []
         for number, line in enumerate(lines, 1):
@@ -160,40 +165,71 @@ class FileSource:
     def create(self) -> LocalKey:
         made = new_key()
         self._make_folder()
-        draft = self._draft([made])
         try:
-            # Linked, so that two processes that start together agree on one key.
-            os.link(draft, self.path)
+            handle, draft = tempfile.mkstemp(dir=self.path.parent)  # readable by this user only
+            try:
+                _write(handle, [made])
+                # Linked, so that two processes that start together agree on one key.
+                os.link(draft, self.path)
+            finally:
+                os.unlink(draft)
+            _keep_names(self.path.parent)
         except FileExistsError:
             return self.load()[0]
         except OSError as error:
             raise self._unwritable(error) from None
-        finally:
-            os.unlink(draft)
         return made
 
+    @contextmanager
+    def changing(self) -> Generator[None]:
+        """For whoever reads the file, changes it and writes it: one at a time. Another one is refused."""
+        with ExitStack() as stack:
+            try:
+                lock = self._beside(".lock")
+                with suppress(FileExistsError):
+                    os.close(self._make(lock))
+                stack.enter_context(locked(lock, patience=0))
+            except BlockingIOError:
+                raise VaultKeyError(
+                    f"another rotation is changing the vault's key in {str(self.path)!r}",
+                    "wait until it has ended; `toolyard vault status` says whether something is left to do",
+                ) from None
+            except OSError as error:
+                raise self._unwritable(error) from None
+            yield
+
     def write(self, keys: Sequence[LocalKey]) -> None:
-        """Replaces the file in one step, so that it is never half written."""
-        draft = self._draft(keys)
+        """Replaces the file in one step, so that it is never half written. Only within `changing`."""
         try:
-            os.replace(draft, self.path)
+            draft = self._beside(".new")
+            draft.unlink(missing_ok=True)  # of one that was killed
+            try:
+                _write(self._make(draft), keys)
+                os.replace(draft, self._beside(""))
+            except OSError:
+                draft.unlink(missing_ok=True)
+                raise
+            # What the new key wraps may be in a store elsewhere, which does not share our power cut.
+            _keep_names(draft.parent)
         except OSError as error:
-            os.unlink(draft)
             raise self._unwritable(error) from None
 
-    def _draft(self, keys: Sequence[LocalKey]) -> str:
+    def _beside(self, ending: str) -> Path:
+        """Of the file itself: a link to it stays a link, and all its names have one lock."""
+        file = Path(os.path.realpath(self.path))
+        return file.with_name(file.name + ending)
+
+    def _make(self, path: Path) -> int:
+        """A new private file, which belongs to the owner of the key file even if root makes it."""
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            handle, draft = tempfile.mkstemp(dir=self.path.parent)  # readable by this user only
-            with os.fdopen(handle, "w") as file:
-                file.write(
-                    "# Master keys of Toolyard's vault, the current one first. Keep a copy elsewhere.\n"
-                )
-                file.writelines(f"{key.as_text()}\n" for key in keys)
-                file.flush()
-                os.fsync(file.fileno())
-            return draft
-        except OSError as error:
-            raise self._unwritable(error) from None
+            owner = self.path.stat()
+            if os.name == "posix" and owner.st_uid != os.geteuid():
+                os.fchown(handle, owner.st_uid, owner.st_gid)
+        except BaseException:
+            os.close(handle)
+            raise
+        return handle
 
     def _make_folder(self) -> None:
         try:
@@ -202,9 +238,10 @@ class FileSource:
             raise self._unwritable(error) from None
 
     def _unwritable(self, error: OSError) -> VaultKeyError:
+        reason, hint = explain(error, self.path)
         return VaultKeyError(
-            f"the vault's key cannot be written to {str(self.path)!r}: {error.strerror}",
-            "let this user write there, or name another source in [vault] key",
+            f"the vault's key cannot be written to {str(self.path)!r}: {reason}",
+            f"{hint}; or name another source in [vault] key",
         )
 
     def _check_mode(self) -> None:
@@ -212,6 +249,24 @@ class FileSource:
             raise VaultKeyError(
                 f"others can read the vault's key in {str(self.path)!r}", f"chmod 600 {self.path}"
             )
+
+
+def _write(handle: int, keys: Sequence[LocalKey]) -> None:
+    with os.fdopen(handle, "w") as file:
+        file.write("# Master keys of Toolyard's vault, the current one first. Keep a copy elsewhere.\n")
+        file.writelines(f"{key.as_text()}\n" for key in keys)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _keep_names(folder: Path) -> None:
+    """Make the names in a folder survive a power cut, where the file system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 class EnvSource:
@@ -343,13 +398,21 @@ class KeyringSource:
         return [LocalKey(_from_text(text, f"{self._name!r} of {self._service!r} in the keyring"))]
 
     def create(self) -> LocalKey:
-        made = new_key()
+        """Another process may have made it since it was missing: keyrings replace what they have."""
         keyring = keyring_package()
-        try:
-            keyring.set_password(self._service, self._name, made.as_text())
-        except Exception as error:  # each backend raises its own
-            raise keyring_error(error) from None
-        return made
+        with self._lock():
+            if self.exists():
+                return self.load()[0]
+            made = new_key()
+            try:
+                keyring.set_password(self._service, self._name, made.as_text())
+            except Exception as error:  # each backend raises its own
+                raise keyring_error(error) from None
+            return made
+
+    def _lock(self) -> AbstractContextManager[None]:
+        folder = state_home()
+        return locked(folder) if folder is not None and folder.is_dir() else nullcontext()
 
 
 def keyring_package() -> Any:
@@ -443,7 +506,7 @@ class AgeSource:
         return f"age:{self._path}"
 
     def exists(self) -> bool:
-        return self._path.exists()
+        return not is_missing(self._path)
 
     def load(self) -> "list[AgeKey]":
         try:

@@ -96,6 +96,8 @@ class Rotation(Struct, frozen=True):
     master: str
     rewrapped: int
     total: int
+    dropped: tuple[str, ...] = ()
+    """The ids of keys that are in the file no more."""
 
 
 class Vault:
@@ -240,26 +242,43 @@ class Vault:
                     "restore the state store from its backup, or `toolyard vault import` an export",
                 )
             record = await self._new_tenant(tenant) if raw is None else read_tenant(raw, tenant)
-            opened = await self._opened_keys(record)
+            try:
+                opened = await self._opened_keys(record)
+            except VaultKeyError:
+                # A rotation may have moved it and dropped the old key before we read the keys.
+                again = await self._tenant_at(tenant_key(tenant))
+                if again is None or again == record:
+                    raise
+                opened = await self._opened_keys(again)
             self._tenants[tenant] = opened
             if len(self._tenants) > MAX_TENANTS:
                 self._tenants.popitem(last=False)
             return opened
 
     async def _new_tenant(self, tenant: str) -> TenantKeys:
+        """Make the tenant's key, unless another process is faster."""
         if self.keys.makes_first:
             await self.make_master()
-        # Read now and not from memory: a key that was rotated away must not wrap anything new.
-        await self.keys.read_again()
-        master = await self.keys.current()
-        wrapped = await asyncio.to_thread(master.wrap, tenant, os.urandom(KEY_BYTES))
-        made = TenantKeys(FORMAT, tenant, (WrappedKey(os.urandom(6).hex(), master.id, wrapped),))
-        if await self._asked(self._state.swap(tenant_key(tenant), None, encode(made))):
-            return made
-        raw = await self._asked(self._state.get(tenant_key(tenant)))
-        if raw is None:
-            raise VaultUnavailableError("the keys in the store keep changing", "try again")
-        return read_tenant(raw, tenant)
+        id, plain = os.urandom(6).hex(), os.urandom(KEY_BYTES)
+        made: bytes | None = None
+        by = ""
+        for _ in range(TRIES):
+            # Read now and not from memory: a key that was rotated away must not wrap anything new. Read again
+            # when it is written: a rotation in between did not see it, and may have dropped our master key.
+            await self.keys.read_again()
+            master = await self.keys.current()
+            if made is not None and master.id == by:
+                return read_tenant(made, tenant)
+            wrapped = WrappedKey(id, master.id, await asyncio.to_thread(master.wrap, tenant, plain))
+            record = encode(TenantKeys(FORMAT, tenant, (wrapped,)))
+            if await self._asked(self._state.swap(tenant_key(tenant), made, record)):
+                made, by = record, master.id
+                continue
+            raw = await self._asked(self._state.get(tenant_key(tenant)))
+            if raw is not None:
+                return read_tenant(raw, tenant)
+            made = None
+        raise VaultUnavailableError("the keys in the store keep changing", "try again")
 
     async def make_master(self) -> bool:
         """Makes the first master key where there is none; returns whether it did.
@@ -313,11 +332,17 @@ class Vault:
 
     async def status(self) -> VaultStatus:
         """What the vault holds, and what is wrong with it; raises only if the store does not answer."""
+        found = await self._status()
+        # A rotation may have moved tenants between the readings of the keys and of the store.
+        return await self._status() if found.unknown else found
+
+    async def _status(self) -> VaultStatus:
         problem: VaultError | None = None
         masters: list[set[str]] = []
         counts: dict[str, int] = {}
         current = ""
         try:
+            await self.keys.read_again()
             current = (await self.keys.current()).id
         except VaultUnavailableError:
             raise

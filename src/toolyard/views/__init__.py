@@ -1,5 +1,6 @@
 """Views for callers: meta tools to search with, everything under full names, or one upstream unchanged."""
 
-from .view import AllView, BareView, SearchView
+from .bare import BareView
+from .view import AllView, SearchView
 
 __all__ = ["AllView", "BareView", "SearchView"]

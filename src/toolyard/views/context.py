@@ -1,6 +1,6 @@
 """The shared dependencies of all views, and those of the meta tools. The app builds both."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -10,7 +10,8 @@ from ..catalogue.items import TOOLS, ItemKind, prefix_of
 from ..catalogue.scope import VisibleCatalogue
 from ..config import GatewayConfig, SearchConfig
 from ..dispatch import Mount
-from ..dispatch.remote import AppConnection
+from ..dispatch.remote import AppConnection, RemoteTool
+from ..languages import Locale, said
 from ..pipeline import Handler
 from ..telemetry.serving import RequestTracing
 from ..upstream.errors import CredentialError
@@ -26,9 +27,16 @@ if TYPE_CHECKING:
     from ..sessions.leases import Leases
     from ..sessions.profiles import ProfileStore
     from ..state.store import State
+    from ..telemetry.events import EventRecorder
     from ..upstream.accounts import Accounts
+    from .dialects.definitions import MetaTool
 
 
+Count = Callable[[Call, str, bool, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+"""Does what a meta tool does by itself, within limits. Takes the tool's name, and whether it only reads."""
+
+Discover = Callable[[Call, str, Sequence[str]], Awaitable[Sequence[RemoteTool]]]
+"""Asks the remotes among these servers for a tool by its name; the conversation may call what they have."""
 CONNECT_TOOL = "COMPOSIO_MANAGE_CONNECTIONS"
 """Composio's own tool that connects apps. Rules for it are those for connecting by any dialect."""
 
@@ -38,6 +46,10 @@ class ViewHost(Protocol):
 
     def lists_wanted(self) -> None:
         """A client requests lists; the gateway may refresh old ones."""
+        ...
+
+    async def read_lists(self, servers: Sequence[str]) -> None:
+        """Read lists of these servers that may have changed, and wait for that a little."""
         ...
 
     def client_seen(self, call: Call) -> None:
@@ -70,13 +82,18 @@ class ViewContext:
         scope_of: "Callable[[Principal], VisibleCatalogue] | None" = None,
         on_unknown: "Callable[[Call, ItemKind, str], Awaitable[None]] | None" = None,
         on_answered: "Callable[[Call, str, bool], Awaitable[None]] | None" = None,
+        on_session_end: "Callable[[Call], Awaitable[None]] | None" = None,
+        count: Count | None = None,
         tracing: RequestTracing | None = None,
+        discover: Discover | None = None,
     ) -> None:
         self.catalogue = catalogue
         self.mounts = mounts
         self.forward = forward
         self.task_ids = SealedTaskIds(sealer)
         self.host = host
+        self.locale: Locale = settings.locale
+        """The language in which the gateway answers; a new configuration does not change it."""
         self.settings = settings
         """The current ones: a new configuration replaces them."""
         self.stored = stored
@@ -85,9 +102,28 @@ class ViewContext:
         self.tracing = tracing
         """Puts a span around each request; None if traces are off."""
         self.touch = host.lists_wanted
+        self.asks_servers = True
+        """Whether lists of one server alone are its own; a recording has those that the gateway read."""
         self._scope_of = scope_of
         self._on_unknown = on_unknown
         self._on_answered = on_answered
+        self._on_session_end = on_session_end
+        self._count = count
+        self._discover = discover
+
+    async def discover(self, call: Call, name: str, servers: Sequence[str]) -> Sequence[RemoteTool]:
+        """Ask those of the servers that do not list all of their tools for one by its name."""
+        return () if self._discover is None else await self._discover(call, name, servers)
+
+    async def note_session_end(self, call: Call) -> None:
+        """A client has ended its legacy session."""
+        if self._on_session_end is not None:
+            await self._on_session_end(call)
+
+    async def counted(self, call: Call, tool: "MetaTool", work: Callable[[], Awaitable[Any]]) -> Any:
+        """What a meta tool does by itself, within the caller's limits."""
+        reads = tool.annotations.get("readOnlyHint") is True
+        return await (work() if self._count is None else self._count(call, tool.name, reads, work))
 
     async def note_answered(self, call: Call, name: str, failed: bool) -> None:
         """The gateway answered a call of a meta tool by itself."""
@@ -98,6 +134,11 @@ class ViewContext:
         """A caller asked for a name that leads nowhere."""
         if self._on_unknown is not None:
             await self._on_unknown(call, kind, name)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether calls may be refused or confirmed."""
+        return self._scope_of is not None
 
     def visible(self, call: Call) -> VisibleCatalogue:
         """The catalogue as the caller sees it."""
@@ -136,6 +177,7 @@ class MetaToolContext(Struct, kw_only=True):
     index: "Callable[[], Awaitable[ToolIndex]]"
     """Returns the index with everything that is in the catalogue now."""
     leases: "Leases"
+    events: "EventRecorder"
     state: "State"
     """Maps session ids to threads, for all replicas."""
     remotes: "Callable[[], Mapping[str, Remote]]"
@@ -176,6 +218,9 @@ class MetaToolContext(Struct, kw_only=True):
     ) -> AppConnection:
         """Begin to connect an app, for callers who may use the remote's own tool for it."""
         if not self.view_context.visible(call).admits(remote.server, CONNECT_TOOL):
-            refusal = "connecting apps is not allowed here; ask whoever runs the gateway"
+            refusal = said(
+                "connecting apps is not allowed here; ask whoever runs the gateway",
+                "aqui não é permitido conectar aplicativos; fale com quem opera o gateway",
+            )
             return AppConnection(remote.server, app, "failed", message=refusal)
         return await remote.link(call, app, alias=alias, fields=fields)

@@ -8,34 +8,54 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
+from msgspec import Raw
+
 from ..artifacts.store import ArtifactReader, ArtifactStore, ArtifactStoreError, is_id
-from ..results.query.reader import ReadResultError, ResultReader
+from ..kit.calls.content import ToolError
+from ..languages import said
+from ..results.query.reader import ReadResultError, ResultReader, answers_sql
 from ..results.storage import RESULT_URI
 from ..wire.call import Call, Caller
 from ..wire.errors import InvalidParams, Unavailable
 from ..wire.messages import decode_params, encode
-from ..wire.types import UriParams
+from ..wire.types import CallToolResult, Text, UriParams
 from .forwarding import not_found
 
 MAX_BYTES = 256 * 1024
 MIN_BYTES = 4
 """The longest character in UTF-8."""
 RANGE_KEY = "toolyard/range"
-READ_RESOURCE_HINT = (
-    f"resources/read of {RESULT_URI}{{id}}?offset=10&limit=10 shows more of it; without a range, all of it"
-)
 READ_RESULT = "read_result"
-READ_RESULT_HINT = (
-    f"{READ_RESULT}(id='{{id}}') shows more of it: pages, or JMESPath or SQL over what the preview shows"
-)
 _PARAMETERS = ("start", "length", "offset", "limit")
 
-RESULT_TEMPLATE: dict[str, Any] = {
-    "uriTemplate": f"{RESULT_URI}{{id}}{{?start,length,offset,limit}}",
-    "name": "stored_result",
-    "title": "A whole result",
-    "description": "A result that was too big to be sent, or a range of it: of bytes, or of items or lines.",
-}
+
+def read_resource_hint() -> str:
+    """Say how the rest of a result is read where there is no `read_result`."""
+    return said(
+        f"resources/read of {RESULT_URI}{{id}}?offset=10&limit=10 shows more of it;"
+        " without a range, all{url}",
+        f"resources/read de {RESULT_URI}{{id}}?offset=10&limit=10 mostra mais; sem intervalo, tudo{{url}}",
+    )
+
+
+def read_result_hint() -> str:
+    queries = said("JMESPath or SQL", "JMESPath ou SQL") if answers_sql() else "JMESPath"
+    return said(
+        f"{READ_RESULT}(id='{{id}}') shows more of it: pages, or {queries} over what the preview shows",
+        f"{READ_RESULT}(id='{{id}}') mostra mais: páginas, ou {queries} sobre o que a prévia mostra",
+    )
+
+
+def result_template() -> dict[str, Any]:
+    return {
+        "uriTemplate": f"{RESULT_URI}{{id}}{{?start,length,offset,limit}}",
+        "name": "stored_result",
+        "title": said("A whole result", "Um resultado inteiro"),
+        "description": said(
+            "A result that was too big to be sent, or a range of it: of bytes, or of items or lines.",
+            "Um resultado grande demais para ser enviado, ou uma parte dele: de bytes, itens ou linhas.",
+        ),
+    }
 
 
 class StoredResults:
@@ -64,6 +84,14 @@ class StoredResults:
     def is_result_uri(uri: str) -> bool:
         """Returns whether a URI is a stored result; a server called `results` may have similar URIs."""
         return uri.startswith(RESULT_URI) and is_id(_id(uri))
+
+    async def answer(self, call: Call, arguments: dict[str, Any]) -> CallToolResult:
+        """Return the answer of `read_result` as a result; ToolError explains what was wrong."""
+        try:
+            body = await self.read_result(call, arguments)
+        except ReadResultError as error:
+            raise ToolError(str(error)) from None
+        return CallToolResult(content=[Text(body.decode())], structured_content=Raw(body))
 
     async def read_result(self, call: Call, arguments: dict[str, Any]) -> bytes:
         """Return the answer of `read_result` as JSON; ReadResultError explains what was wrong."""
@@ -98,7 +126,12 @@ class StoredResults:
         except ReadResultError as error:
             raise InvalidParams(str(error), {"uri": uri}) from None
         except ArtifactStoreError as error:
-            raise Unavailable(f"the stored result cannot be read now: {error.reason}") from None
+            raise Unavailable(
+                said(
+                    f"the stored result cannot be read now: {error.reason}",
+                    f"o resultado guardado não pode ser lido agora: {error.reason}",
+                )
+            ) from None
 
     async def _read_bytes(self, call: Call, uri: str, wanted: dict[str, int]) -> dict[str, Any]:
         reading = await self._store.open(call.caller.owner, _id(uri))
@@ -146,9 +179,12 @@ def _range(uri: str) -> dict[str, int]:
     wanted: dict[str, int] = {}
     for name, value in parse_qsl(uri.partition("?")[2], keep_blank_values=True):
         if name not in _PARAMETERS or not (value.isascii() and value.isdigit() and len(value) < 16):
+            shown, known = name[:40], ", ".join(_PARAMETERS)
             raise InvalidParams(
-                f"{name[:40]!r} of {RESULT_URI}<id> must be one of {', '.join(_PARAMETERS)}, "
-                "and a whole number"
+                said(
+                    f"{shown!r} of {RESULT_URI}<id> must be one of {known}, and a whole number",
+                    f"{shown!r} de {RESULT_URI}<id> deve ser um destes: {known}, com um número inteiro",
+                )
             )
         wanted[name] = int(value)
     return wanted

@@ -5,7 +5,7 @@ the upstream while a caller listens.
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from ..catalogue.catalogue import CatalogueEntry
 from ..catalogue.items import KINDS, RESOURCES, ItemKind
 from ..dispatch import Mount
 from ..kit.events import RESOURCE_UPDATED, TASK_CHANGED, ChangeEvent, EventListener
+from ..languages import said
 from ..upstream.base import Forward
 from ..wire.call import (
     CAPABILITIES_KEY,
@@ -49,7 +50,11 @@ LISTS = {
 
 
 class SubscriptionView(Protocol):
-    read_hint: str
+    @property
+    def read_hint(self) -> str: ...
+
+    @property
+    def marks(self) -> bool: ...
 
     def concerns(self, event: ChangeEvent, call: Call) -> bool: ...
 
@@ -144,7 +149,12 @@ class Subscriptions:
     async def modern(self, call: Call) -> Any:
         wanted = decode_params(call.params, ListenParams).notifications
         if len(wanted.resource_subscriptions or ()) > MAX_SUBSCRIPTIONS:
-            raise InvalidParams(f"A subscription may name {MAX_SUBSCRIPTIONS} resources")
+            raise InvalidParams(
+                said(
+                    f"A subscription may name {MAX_SUBSCRIPTIONS} resources",
+                    f"Uma assinatura pode nomear {MAX_SUBSCRIPTIONS} recursos",
+                )
+            )
         agreed = SubscriptionFilter()
         for member in LISTS.values():
             if getattr(wanted, member) is True:
@@ -176,7 +186,7 @@ class Subscriptions:
                 async for event in events:
                     await pass_on(event.method, {})
             finally:
-                await _cancel([task for task, _ in following])
+                await cancel_all([task for task, _ in following])
         return Result(result_type="complete", meta=dict(meta))
 
     def _owners(self, uris: Iterable[str], call: Call) -> dict[str, tuple[str, str]]:
@@ -250,7 +260,7 @@ class Subscriptions:
         tool = tools.get(id, "")
         if self._context.fit_task is not None:
             state = await self._context.fit_task(state, server, tool, id, caller, self._view.read_hint)
-        return self._context.task_ids.seal_in(state, server, tool, caller)
+        return self._context.task_ids.seal_in(state, server, tool, caller, marks=self._view.marks)
 
     async def _follow(
         self, server: str, caller: Caller, uris: list[str], ids: list[str], relay: _Relay
@@ -290,7 +300,7 @@ class Subscriptions:
                 async for event in events:
                     await call.channel.notify(event.method, {})
             finally:
-                await _cancel([updating])
+                await cancel_all([updating])
 
     async def subscribed(self, session: LegacySession) -> None:
         """Apply a session's changed subscriptions; returns when the upstreams have acknowledged them."""
@@ -324,12 +334,12 @@ class Subscriptions:
                 try:
                     await _wait_acknowledged([relay for _, relay in started])
                 finally:
-                    await _cancel(before)
+                    await cancel_all(before)
                 if not known.changed.is_set():
                     known.applied.set()
                 await known.changed.wait()
         finally:
-            await _cancel(following)
+            await cancel_all(following)
             if self._sessions.get(session.id) is known:
                 del self._sessions[session.id]
 
@@ -345,7 +355,7 @@ async def _wait_acknowledged(relays: list[_Relay]) -> None:
                 future.cancel()
 
 
-async def _cancel(tasks: list["asyncio.Task[None]"]) -> None:
+async def cancel_all(tasks: Sequence["asyncio.Future[Any]"]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -10,14 +10,17 @@ import base64
 import binascii
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw
 
-from ..catalogue.catalogue import CatalogueEntry, ServerIdentity, conversation_of
+from ..catalogue.catalogue import CatalogueEntry, conversation_of
 from ..catalogue.items import (
+    PAGE,
     PROMPTS,
     RESOURCES,
     TEMPLATES,
@@ -25,40 +28,39 @@ from ..catalogue.items import (
     ItemKind,
     UpstreamItem,
     item_json,
+    with_own_page,
     with_server_description,
 )
 from ..catalogue.scope import VisibleCatalogue, VisibleServer
 from ..dispatch import CallTarget, Mount
 from ..kit.calls.content import ToolError, error_result
 from ..kit.events import TOOLS_CHANGED, ChangeEvent
+from ..kit.features.base import invalid_cursor, unknown
+from ..languages import answering, said
 from ..upstream.base import Outcome
 from ..upstream.connection import Params
 from ..upstream.errors import UpstreamError
 from ..wire.call import SERVER_KEY, TASKS_EXTENSION, UI_EXTENSION, Call
-from ..wire.errors import InvalidParams, MethodNotFound, Unavailable
+from ..wire.errors import InvalidParams, MethodNotFound
 from ..wire.messages import decode_params, encode
 from ..wire.types import CallToolResult, Implementation, ListParams, Result, SetLevelParams, UriParams
 from ..wire.versions import MODERN_VERSIONS
 from .context import MetaToolContext, ViewContext
-from .dialects.definitions import Dialect, MetaTool, RenamingDialect
+from .dialects.definitions import Dialect, MetaTool, RenamingDialect, StrictDialect, refusal
 from .dialects.native import read_result_tool
 from .forwarding import (
     RequestForwarder,
     is_offered,
     not_found,
+    own_link,
     run_in_background,
     servers_for,
     why_unavailable,
 )
-from .instructions import brief, how_to_search, instructions
+from .instructions import how_to_search, instructions
 from .meta.conversation import UnknownToolError, is_identified
 from .meta.service import MetaToolService
-from .stored_results import (
-    READ_RESOURCE_HINT,
-    READ_RESULT,
-    READ_RESULT_HINT,
-    RESULT_TEMPLATE,
-)
+from .stored_results import READ_RESULT, read_resource_hint, read_result_hint, result_template
 from .subscriptions import MAX_SUBSCRIPTIONS, Subscriptions
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
 
 
 TTL_MS = 5_000
+PAGE_JSON = b'"%s' % PAGE.encode()
 
 
 class ListView(Protocol):
@@ -118,7 +121,7 @@ class ListPages:
             decoded = base64.b64decode(cursor, altchars=b"-_", validate=True)
             number, bare, at = msgspec.json.decode(decoded, type=tuple[int, str, int])
         except (binascii.Error, ValueError, msgspec.DecodeError):
-            raise InvalidParams(f"Invalid cursor {cursor[:80]!r}; start again without one") from None
+            raise invalid_cursor(cursor) from None
         servers = self._context.catalogue.servers
         following = len(entries)
         for position, entry in enumerate(entries):
@@ -133,13 +136,21 @@ class ListPages:
 
 MethodHandler = Callable[[Call], Awaitable[Any]]
 
-_RESULT_TEMPLATE_JSON = encode(RESULT_TEMPLATE)
+_READ_RESULT_JSON = encode(READ_RESULT)
 
 
 class View(ABC):
     sees_all = False
     """Whether the view shows every upstream, including future ones."""
-    read_hint = READ_RESOURCE_HINT
+
+    @property
+    def read_hint(self) -> str:
+        return read_resource_hint()
+
+    @property
+    def marks(self) -> bool:
+        """Whether the words of servers are marked as theirs."""
+        return True
 
     def __init__(self, context: ViewContext) -> None:
         self.context = context
@@ -151,7 +162,7 @@ class View(ABC):
             "prompts/list": self._list(PROMPTS),
             "resources/list": self._list(RESOURCES),
             "resources/templates/list": self._list(TEMPLATES),
-            "tools/call": self._forwarder.call_tool,
+            "tools/call": self._call_tool,
             "prompts/get": self._forwarder.get_prompt,
             "resources/read": self._read_resource,
             "completion/complete": self._forwarder.complete,
@@ -205,15 +216,23 @@ class View(ABC):
     def concerns(self, event: ChangeEvent, call: Call) -> bool:
         """Returns whether this caller can see a change. An event with params is only for its addressees."""
         # A server that has just gone is not among them any more, and its tools are gone with it.
-        if event.params is not None:
-            return False
+        if event.params is not None:  # a conversation has discovered tools
+            return event.params == conversation_of(call) and event.about in self.servers(call)
         if not event.about:  # other rules
             return True
         gone = event.about not in self.context.catalogue.servers
         return (self.sees_all and gone) or event.about in self.servers(call)
 
-    def offers(self, kind: ItemKind, call: Call) -> bool:
+    def seals_tasks(self, call: Call) -> bool:
+        """Returns whether ids of tasks are bound to their callers."""
         return True
+
+    def _discovered(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
+        """Returns the tools that the caller's conversation has discovered, in an order that stays."""
+        if kind is not TOOLS:
+            return []
+        found = self.context.visible(call).discovered(conversation_of(call))
+        return sorted(found, key=lambda entry: entry.name)
 
     @abstractmethod
     def server_info(self) -> Raw: ...
@@ -225,16 +244,21 @@ class View(ABC):
     # Service
 
     async def handle(self, call: Call) -> Any:
-        answer = (self._modern if call.caller.era == "modern" else self._legacy).get(call.method)
+        answer = self._handler(call)
         if answer is None:
             if call.id is None:
                 return None
             raise MethodNotFound(call.method[:80])
         tracing = self.context.tracing
-        return await answer(call) if tracing is None else await tracing.serve(call, answer)
+        with answering(self.context.locale):
+            return await answer(call) if tracing is None else await tracing.serve(call, answer)
+
+    def _handler(self, call: Call) -> MethodHandler | None:
+        return (self._modern if call.caller.era == "modern" else self._legacy).get(call.method)
 
     async def listen(self, call: Call) -> None:
-        await self._subscriptions.legacy(call)
+        with answering(self.context.locale):
+            await self._subscriptions.legacy(call)
 
     async def close(self) -> None:
         """Ends all listeners. The upstreams belong to the gateway."""
@@ -275,9 +299,8 @@ class View(ABC):
 
     def _list(self, kind: ItemKind) -> MethodHandler:
         async def answer(call: Call) -> Any:
-            if not self.offers(kind, call):
-                raise MethodNotFound(call.method)
             await self.context.catalogue.wait_settled(self.context.list_wait)
+            await self.context.host.read_lists(self.servers(call))
             self.context.host.lists_wanted()
             return self._pages.page(call, kind, self._ours(kind))
 
@@ -285,7 +308,25 @@ class View(ABC):
 
     def _ours(self, kind: ItemKind) -> list[bytes]:
         """Returns the gateway's own entries."""
-        return [_RESULT_TEMPLATE_JSON] if kind is TEMPLATES and self.context.stored is not None else []
+        return [encode(result_template())] if kind is TEMPLATES and self.context.stored is not None else []
+
+    # Calls
+
+    async def _call_tool(self, call: Call) -> Any:
+        """Calls a server's tool; also answers `read_result`, listed or not, unless a server has it."""
+        stored, params = self.context.stored, call.members()
+        if stored is None or bytes(params.get("name", b"")) != _READ_RESULT_JSON:
+            return await self._forwarder.call_tool(call)
+        with suppress(InvalidParams):
+            if self.resolve(TOOLS, READ_RESULT, call).entry is not None:
+                return await self._forwarder.call_tool(call)
+        try:
+            arguments = decode_params(params.get("arguments", Raw(b"{}")), dict[str, Any])
+            answer = await stored.answer(call, arguments)
+        except ToolError as error:
+            answer = error_result(str(error))
+        await self.context.note_answered(call, READ_RESULT, answer.is_error is True)
+        return stamped(call, answer, self.server_info())
 
     async def _read_resource(self, call: Call) -> Any:
         stored = self.context.stored
@@ -302,7 +343,12 @@ class View(ABC):
             raise not_found(call, uri)
         if call.session is not None:
             if len(call.session.subscriptions | {uri}) > MAX_SUBSCRIPTIONS:
-                raise InvalidParams(f"A session may subscribe to {MAX_SUBSCRIPTIONS} resources")
+                raise InvalidParams(
+                    said(
+                        f"A session may subscribe to {MAX_SUBSCRIPTIONS} resources",
+                        f"Uma sessão pode assinar {MAX_SUBSCRIPTIONS} recursos",
+                    )
+                )
             call.session.subscriptions.add(uri)
             await self._subscriptions.subscribed(call.session)
         return Result()
@@ -320,13 +366,14 @@ class View(ABC):
             mount = self.context.mounts.get(server)
             if mount is not None:
                 mount.upstream.end_session(call)
+        await self.context.note_session_end(call)
 
     async def _roots_changed(self, call: Call) -> None:
         """Notifies all upstreams in the background, so that one that hangs does not block the others."""
         for server in self.servers(call):
             mount = self.context.mounts.get(server)
             if mount is not None:
-                run_in_background(mount.upstream.roots_changed(call))
+                run_in_background(mount.upstream.notified(call))
 
 
 OPTIONAL_CAPABILITIES: dict[str, Any] = {
@@ -339,16 +386,16 @@ MAX_COMPARED = 200
 EXTENSIONS = (TASKS_EXTENSION, UI_EXTENSION)
 
 
-def _unknown(catalogue: VisibleCatalogue, kind: ItemKind, name: str) -> str:
-    what = "tool" if kind is TOOLS else "prompt"
+def _unknown(catalogue: VisibleCatalogue, kind: ItemKind, name: str) -> InvalidParams:
     # Comparing takes long: only with those of the same server or of the same name, and with few.
     start = "__".join(name.split("__", 2)[:2]) + "__"
     end = name[len(start) - 2 :]
     known = [entry.name for entry in catalogue.all(kind)]
     names = [one for one in known if one.startswith(start)] or [one for one in known if one.endswith(end)]
     near = get_close_matches(name[:80], names[:MAX_COMPARED], 3, 0.6)
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"Unknown {what}: {name[:80]!r}{hint}"
+    names_near = said(" or ", " ou ").join(map(repr, near))
+    hint = said(f"; did you mean {names_near}?", f"; seria {names_near}?") if near else ""
+    return unknown("tool" if kind is TOOLS else "prompt", name, hint)
 
 
 class AllView(View):
@@ -363,13 +410,22 @@ class AllView(View):
         self._own_instructions = own_instructions
 
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
-        return self.context.visible(call).all(kind)
+        listed = self.context.visible(call).all(kind)
+        found = self._discovered(kind, call)
+        if not found:
+            return listed
+        servers = self.context.catalogue.servers  # in the order of mounting, as pages expect
+        return sorted([*listed, *found], key=lambda entry: servers[entry.server].number)
 
     def name_of(self, entry: CatalogueEntry) -> str:
         return entry.name
 
     def item_of(self, entry: CatalogueEntry) -> UpstreamItem:
-        return with_server_description(entry.item, entry.about)
+        item = with_server_description(entry.item, entry.about)
+        catalogue = self.context.catalogue
+        if not catalogue.has_rivals or PAGE_JSON not in item.rest:
+            return item
+        return with_own_page(item, lambda page: own_link(catalogue, entry.server, page, listed=True))
 
     def server_info(self) -> Raw:
         return self._info
@@ -380,9 +436,11 @@ class AllView(View):
     def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
         catalogue = self.context.visible(call)
         entry = catalogue.find(kind, name)
+        if entry is None and kind is TOOLS:
+            entry = catalogue.find_discovered(name, conversation_of(call))
         mount = None if entry is None else self.context.mounts.get(entry.server)
         if entry is None or mount is None:
-            raise why_unavailable(catalogue, name) or InvalidParams(_unknown(catalogue, kind, name))
+            raise why_unavailable(catalogue, name) or _unknown(catalogue, kind, name)
         return CallTarget(mount, entry.item.own, entry)
 
     def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
@@ -429,88 +487,7 @@ class AllView(View):
         }
 
 
-class BareView(View):
-    def __init__(self, context: ViewContext, server: str) -> None:
-        super().__init__(context)
-        self._server = server
-
-    def _listing(self, call: Call) -> VisibleServer:
-        listing = self.context.visible(call).servers.get(self._server)
-        if listing is None:
-            raise Unavailable(f"server {self._server!r} is not mounted any more")
-        return listing
-
-    @property
-    def _mount(self) -> Mount:
-        mount = self.context.mounts.get(self._server)
-        if mount is None:
-            raise Unavailable(f"server {self._server!r} is not mounted any more")
-        return mount
-
-    def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
-        return self._listing(call).entries[kind.name]
-
-    def name_of(self, entry: CatalogueEntry) -> str:
-        return entry.bare
-
-    def server_info(self) -> Raw:
-        server = self.context.catalogue.servers.get(self._server)
-        return ServerIdentity().info if server is None else server.identity.info
-
-    def offers(self, kind: ItemKind, call: Call) -> bool:
-        identity = self._listing(call).identity
-        ours = kind.capability == "resources" and self.context.stored is not None
-        return ours or not identity.version or kind.capability in identity.capabilities
-
-    def servers(self, call: Call) -> list[str]:
-        return [self._server] if self._server in self.context.visible(call).servers else []
-
-    def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
-        """Passes unknown names on: they may be new, and the upstream decides."""
-        listing = self._listing(call)
-        entry = listing.find(kind, name)
-        if entry is None and not listing.may_call(name):
-            what = "tool" if kind is TOOLS else "prompt" if kind is PROMPTS else "resource"
-            raise InvalidParams(f"Unknown {what}: {name[:80]!r}")
-        own = listing.own_name(name) if entry is None else entry.item.own
-        return CallTarget(self._mount, own, entry)
-
-    def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
-        return ([self._mount] if self._listing(call).may_read(uri) else []), uri
-
-    def knows(self, uri: str, call: Call) -> bool:
-        return is_offered(self._listing(call), uri)
-
-    async def about(self, call: Call) -> dict[str, Any]:
-        listing = self._listing(call)
-        if not listing.was_read:
-            await self.context.catalogue.wait_settled(self.context.list_wait, [self._server])
-        identity = listing.identity
-        capabilities = {name: value for name, value in identity.capabilities.items() if name != "tasks"}
-        if self.context.stored is not None:
-            capabilities.setdefault("resources", {})
-        for name in ("tools", "prompts", "resources"):
-            if name in capabilities:
-                capabilities[name] = {**(capabilities[name] or {}), "listChanged": True}
-        extensions = dict(capabilities.get("extensions") or {})
-        if call.caller.era != "modern":
-            extensions.pop(TASKS_EXTENSION, None)
-        capabilities.pop("extensions", None)
-        if extensions:
-            capabilities["extensions"] = extensions
-        text = identity.instructions
-        if listing.fault is not None:
-            text = f"{text or ''}\n\nThis server is not available now: {brief(listing.fault)}".strip()
-        return {
-            "capabilities": capabilities,
-            "serverInfo": identity.info if identity.version else {"name": self._server, "version": "0"},
-            **({"instructions": text} if text else {}),
-        }
-
-
 class SearchView(AllView):
-    read_hint = READ_RESULT_HINT
-
     def __init__(
         self,
         context: MetaToolContext,
@@ -521,16 +498,25 @@ class SearchView(AllView):
         super().__init__(context.view_context, implementation, own_instructions)
         self._dialects = dialects
         self._tools: dict[str, MetaTool] = {}
-        for dialect in dialects:
-            for tool in dialect.tools():
-                self._tools.setdefault(tool.name, tool)
-        if context.view_context.stored is not None:
-            self._tools.setdefault(READ_RESULT, read_result_tool(context.view_context.stored))
+        with answering(context.view_context.locale):
+            for dialect in dialects:
+                for tool in dialect.tools():
+                    self._tools.setdefault(tool.name, tool)
+            if context.view_context.stored is not None:
+                self._tools.setdefault(READ_RESULT, read_result_tool(context.view_context.stored))
         self._definitions = [encode(tool.shown()) for tool in self._tools.values()]
-        self.meta_tools = MetaToolService(context, self._forwarder.send_tool, self._tools)
+        self._strict = [dialect for dialect in dialects if isinstance(dialect, StrictDialect)]
+        searches = [dialect.search_tool for dialect in dialects]
+        self.meta_tools = MetaToolService(
+            context, self._forwarder.send_tool, self._tools, searches, finds_first=bool(self._strict)
+        )
         for methods in (self._modern, self._legacy):
             methods["tools/list"] = self._list_tools
             methods["tools/call"] = self._call_tool
+
+    @property
+    def read_hint(self) -> str:
+        return read_result_hint()
 
     # Lists
 
@@ -543,7 +529,7 @@ class SearchView(AllView):
             for server in servers.values()
             if server.pinned
             for entry in server.entries[TOOLS.name]
-            if entry.bare in server.pinned or entry.item.own in server.pinned
+            if _is_pinned(server, entry)
         }
         found = (
             self.meta_tools.finds.tools(conversation_of(call)) if self.meta_tools.lists_found(call) else ()
@@ -570,8 +556,8 @@ class SearchView(AllView):
         if event.method != TOOLS_CHANGED:
             return super().concerns(event, call)
         whose = conversation_of(call)
-        if event.params is not None:
-            return event.params == whose
+        if event.params is not None:  # what is discovered is listed only if it was found by a search
+            return event.params == whose and not event.about
         if not event.about:  # other settings or rules
             visible = self.context.visible(call).servers.values()
             return is_identified(call, self.context) or any(server.pinned for server in visible)
@@ -597,17 +583,18 @@ class SearchView(AllView):
             return await self._call_directly(call, name, params)
         try:
             arguments = decode_params(params.get("arguments", Raw(b"{}")), dict[str, Any])
-            answer = await tool.answer(self.meta_tools, call, arguments)
+            work = partial(tool.answer, self.meta_tools, call, arguments)
+            answer = await (self.context.counted(call, tool, work) if tool.is_counted else work())
         except (ToolError, UpstreamError) as error:  # for the model to read
-            answer = error_result(str(error))
+            answer = _refused(tool, str(error))
         except InvalidParams as error:
             if "requestState" in params:  # about the protocol
                 raise
-            answer = error_result(error.message)
+            answer = _refused(tool, error.message)
         if isinstance(answer, Outcome):  # of a server: the pipeline has noted it
             return answer.body
         await self.context.note_answered(call, name, answer.is_error is True)
-        return self._stamped(call, answer)
+        return stamped(call, answer, self._info)
 
     async def _call_directly(self, call: Call, name: str, params: Params) -> Any:
         """Calls a tool by its full name, or by a dialect's name for it."""
@@ -616,25 +603,44 @@ class SearchView(AllView):
         except UnknownToolError as error:
             raise InvalidParams(str(error)) from None
         except ToolError as error:
-            return self._stamped(call, error_result(str(error)))
+            return stamped(call, refusal(str(error)), self._info)
         return (await self.meta_tools.send(call, target, params)).body
 
     async def _target(self, call: Call, name: str) -> CallTarget:
         tools = self.meta_tools.known
         found = tools.target(call, name)
-        if found is not None:
-            return found
-        for dialect in self._dialects:
+        for dialect in self._dialects if found is None else ():
             if isinstance(dialect, RenamingDialect):
                 full = await dialect.full_name(self.meta_tools, call, name)
                 if full is not None:
                     return await tools.find(call, full)
-        return await tools.find(call, name)
+        found = found or await tools.find(call, name)
+        if self._strict and not call.depth:  # a nested call is a server's
+            await self._check_strictly(call, found)
+        return found
 
-    def _stamped(self, call: Call, result: CallToolResult) -> CallToolResult:
-        """Adds the members that the modern era requires to a result of our own."""
-        if call.caller.era == "modern" and result.result_type is UNSET:
-            result.result_type = "complete"
-            meta = {} if result.meta is UNSET else result.meta
-            result.meta = {SERVER_KEY: self._implementation, **meta}
-        return result
+    async def _check_strictly(self, call: Call, target: CallTarget) -> None:
+        """Raises ToolError for a tool that a dialect wants found first, unless it is listed."""
+        server = self.context.visible(call).servers.get(target.mount.server)
+        if target.entry is None or (server is not None and _is_pinned(server, target.entry)):
+            return
+        for dialect in self._strict:
+            await dialect.check(self.meta_tools, call, target.entry)
+
+
+def _is_pinned(server: VisibleServer, tool: CatalogueEntry) -> bool:
+    return tool.bare in server.pinned or tool.item.own in server.pinned
+
+
+def _refused(tool: MetaTool, reason: str) -> CallToolResult:
+    """Structured content of another form than the tool's own would be an error to clients."""
+    return refusal(reason) if tool.output_schema is None else error_result(reason)
+
+
+def stamped(call: Call, result: CallToolResult, info: Raw) -> CallToolResult:
+    """Adds the members that the modern era requires to a result of our own."""
+    if call.caller.era == "modern" and result.result_type is UNSET:
+        result.result_type = "complete"
+        meta = {} if result.meta is UNSET else result.meta
+        result.meta = {SERVER_KEY: info, **meta}
+    return result

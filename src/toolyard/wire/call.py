@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from .errors import HeaderMismatch, InvalidParams, InvalidRequest, UnsupportedVersion
 from .headers import NAME_PARAMS, RequestHeaders, check_request
 from .messages import Id, decode_params
+from .seal import Sealer
 from .versions import LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS, Era, era_of
 
 PREFIX = "io.modelcontextprotocol/"
@@ -327,6 +328,8 @@ class LegacySession(Struct):
     id: str = ""
     log_level: str | None = None
     subscriptions: set[str] = field(default_factory=set[str])
+    lasts: bool = True
+    """Whether more requests can follow in it; false for one that was made up for a single request."""
 
 
 class Channel(Protocol):
@@ -381,6 +384,8 @@ class Call(Struct, gc=False):
     """The caller's keys, by the lower-case name of their header. They are erased after the call."""
     call_tool: CallTool | None = None
     """How a server in a gateway's process calls the caller's other tools; None: there are none to call."""
+    sealer: Sealer | None = None
+    """Seals the state of its questions, in place of the server's own: what a gateway has for this server."""
     depth: int = 0
     """How many tools it was called through, each by the one before."""
     _decoded: tuple[Raw, dict[str, Raw]] | None = None

@@ -29,6 +29,16 @@ MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 RESOURCE_NOT_FOUND = -32002  # legacy; the modern era uses invalid params
 
+# A gateway's own.
+NOT_CONFIRMED = -32005
+LIMIT_EXCEEDED = -32029
+GRANT_ENDED = -32030
+INSUFFICIENT_SCOPE = -32031
+GATEWAY_CODES = frozenset(
+    {NOT_CONFIRMED, LIMIT_EXCEEDED, GRANT_ENDED, INSUFFICIENT_SCOPE, HEADER_MISMATCH, UNSUPPORTED_VERSION}
+)
+"""Of errors between a caller and whoever it asked: a server behind that has nothing to say with them."""
+
 # Modern HTTP only. Codes that are not here travel under 200, and so does every error of a legacy session.
 HTTP_STATUS = {
     PARSE_ERROR: 400,

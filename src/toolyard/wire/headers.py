@@ -30,6 +30,8 @@ NAME_PARAMS = {
     "tasks/update": "taskId",
     "tasks/cancel": "taskId",
 }
+MAY_BE_UNNAMED = ("tasks/get", "tasks/update", "tasks/cancel")
+"""Clients of these leave the header out; nothing is routed by it here, and what is sent has to agree."""
 
 _SENTINEL = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
@@ -149,6 +151,8 @@ def check_request(headers: RequestHeaders, method: str, name: str | None) -> Non
     if name is None:
         return
     sent = headers.get(b"mcp-name")
+    if sent is None and method in MAY_BE_UNNAMED:
+        return
     if sent is None:
         raise HeaderMismatch(f"the Mcp-Name header is missing; {method!r} requires it")
     if decode_value(sent) != name:

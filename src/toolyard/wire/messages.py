@@ -51,7 +51,12 @@ class JsonRpcRequest(Struct, omit_defaults=False):
 class JsonRpcNotification(Struct):
     method: str
     params: Any
+    """Left out where it says nothing."""
     jsonrpc: str = "2.0"
+
+    def __post_init__(self) -> None:
+        if self.params == {} or (isinstance(self.params, Raw) and bytes(self.params) == b"{}"):
+            self.params = UNSET
 
 
 class JsonRpcResponse(Struct, gc=False):

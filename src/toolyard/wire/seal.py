@@ -9,6 +9,8 @@ import binascii
 import hashlib
 import hmac
 import secrets
+from collections.abc import Callable
+from functools import cached_property
 
 _DIGEST = 24
 
@@ -24,12 +26,23 @@ class BrokenSeal(ValueError):
 class Sealer:
     """`scope` names the owner of the tokens: tokens of another scope are refused, even with the same key."""
 
-    def __init__(self, key: bytes | None = None, scope: str = "") -> None:
+    def __init__(self, key: bytes | Callable[[], bytes | None] | None = None, scope: str = "") -> None:
+        """A function gives the key when it is first needed. Without a key there is a random one."""
+        self._read = key if callable(key) else None
+        self._scope = scope
+        if not callable(key):
+            self._key = self._scoped(key)
+
+    @cached_property
+    def _key(self) -> bytes:
+        return self._scoped(None if self._read is None else self._read())
+
+    def _scoped(self, key: bytes | None) -> bytes:
         if key is not None and len(key) < MIN_KEY_BYTES:
             raise ValueError(f"a sealing key needs at least {MIN_KEY_BYTES} bytes, this one has {len(key)}")
         # blake2b takes keys of up to 64 bytes; hashing first allows any length.
         root = hashlib.blake2b(key or secrets.token_bytes(32), digest_size=32).digest()
-        self._key = hashlib.blake2b(scope.encode(), key=root, digest_size=32).digest()
+        return hashlib.blake2b(self._scope.encode(), key=root, digest_size=32).digest()
 
     def _tag(self, payload: bytes, purpose: str) -> bytes:
         return hashlib.blake2b(payload, key=self._key, person=purpose.encode(), digest_size=_DIGEST).digest()

@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from ..workspace import RESERVED
 from .inside import confinement
 from .inside.guest import HEADER
 
@@ -93,9 +92,9 @@ class Place(Struct, frozen=True):
     """The folder that a box is for."""
 
     base: Path
-    """The folder of all workspaces."""
+    """The folder with this workspace and others beside it, or the workspace itself."""
     folder: Path
-    """The workspace: `base` itself, or below it."""
+    """The workspace."""
     scratch: Path
     """A private folder for temporary files, where the box has no `/tmp` of its own."""
 
@@ -155,7 +154,9 @@ class BoxKit:
             copied.write_bytes(source.read_bytes())
             copied.chmod(0o644)
             if is_ours:
-                py_compile.compile(str(copied), dfile=f"{KIT}/inside/{source.name}", quiet=2)
+                # Beside it, whatever PYTHONPYCACHEPREFIX says: the box sees no other folder of ours.
+                cached = inside / "__pycache__" / f"{source.stem}.{sys.implementation.cache_tag}.pyc"
+                py_compile.compile(str(copied), str(cached), f"{KIT}/inside/{source.name}", quiet=2)
         for name, text in _FILES.items():
             path = self.folder / name
             path.write_text(text, "utf-8")
@@ -288,8 +289,8 @@ class BubblewrapBox(Box):
 
     def plan(self, place: Place) -> dict[str, Any]:
         folder = os.path.relpath(place.folder, place.base)
-        more = {"folder": folder, "reserved": RESERVED}
-        return {**super().plan(place), **more, "relay": PROXY_SOCKET if self._proxy is not None else ""}
+        relay = PROXY_SOCKET if self._proxy is not None else ""
+        return {**super().plan(place), "folder": folder, "relay": relay}
 
     def _identity(self) -> list[str]:
         # Enough to show one of the workspaces; given up before the first cell.
@@ -424,9 +425,9 @@ def _why_not(box: Box) -> str | None:
         return "it cannot limit the network; turn 'network' off"
     with tempfile.TemporaryDirectory(prefix="toolyard-box-") as folder:
         place = Place(Path(folder), Path(folder), Path(folder))
-        if box.uid is not None:
-            os.chown(folder, box.uid, box.uid)
         try:
+            if box.uid is not None:
+                os.chown(folder, box.uid, box.uid)
             return _tried(box, place)
         except (OSError, NoBoxError) as error:
             return str(error)

@@ -28,6 +28,7 @@ _CODES: dict[str, ErrorCode] = {
     "disk_full": "full",
     "denied": "denied",
     "no_folder": "unavailable",
+    "no_place": "unavailable",
     "failed": "unavailable",
 }
 

@@ -11,8 +11,8 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import time
+from collections.abc import Coroutine
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from ..egress import EgressProxy
 from ..wire.call import Caller
-from ..workspace import RESERVED, Workspace, WorkspaceChange, WorkspaceError, Workspaces
+from ..workspace import Workspace, WorkspaceChange, WorkspaceError, Workspaces
 from .box import Box, BoxKit
 from .folder import BoxFolder, ChangedFile, DiskLimits
 from .inside import confinement
@@ -38,8 +38,6 @@ from .protocol import (
 
 OUTPUTS = "outputs"
 """The folder in the workspace for what was printed and is too much to show."""
-INNER = "workbench"
-"""The folder below the local user's workspace for boxes that share the system's file system."""
 MAX_CODE = 1024**2
 _COPY_BYTES = 256 * 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
@@ -77,6 +75,8 @@ class LocalLimits(Struct, frozen=True, kw_only=True):
 _running: ContextVar[frozenset[str]] = ContextVar("running", default=frozenset())
 """The sessions whose code led to this call: code that calls a tool that runs code."""
 
+_Base = tuple[Path, int, int]
+"""The folder that a box is started with, and which one it is: it may be removed, and another made."""
 Owner = tuple[str, str]
 """A principal and one of its conversations; all of them are one if they share a folder."""
 
@@ -120,9 +120,9 @@ class LocalWorkbenches:
         self._own: dict[Owner, str] = {}
         """The ids of sessions that nobody named: one for each conversation."""
         self._opening = asyncio.Lock()
-        self._warm: list[tuple[Path, asyncio.Task[BoxProcess]]] = []
+        self._warm: list[tuple[_Base, asyncio.Task[BoxProcess]]] = []
         self._sweeping: asyncio.Task[None] | None = None
-        self._ending: set[asyncio.Task[str]] = set()
+        self._ending: set[asyncio.Task[object]] = set()
         self._closed = False
 
     def of(self, caller: Caller) -> "LocalWorkbench":
@@ -136,13 +136,8 @@ class LocalWorkbenches:
         if self._sweeping is not None:
             self._sweeping.cancel()
         sessions, self._sessions = list(self._sessions.values()), {}
-        warm, self._warm = self._warm, []
-        for _, starting in warm:
-            starting.cancel()
-        started = await asyncio.gather(*(starting for _, starting in warm), return_exceptions=True)
-        processes = [session.process for session in sessions]
-        processes += [process for process in started if isinstance(process, BoxProcess)]
-        await asyncio.gather(*(process.close() for process in processes), *self._ending)
+        self._cool()
+        await asyncio.gather(*(session.process.close() for session in sessions), *self._ending)
         if self._proxy is not None:
             await self._proxy[0].close()
         await asyncio.to_thread(self._kit.close)
@@ -182,7 +177,7 @@ class LocalWorkbenches:
             owner = self._owner(caller)
             id = name or self._own.get(owner)
             known = None if id is None else self._sessions.get((owner, id))
-            if known is not None and not known.process.is_over:
+            if known is not None and not known.process.is_over and not known.workspace.is_removed:
                 return known, False
             if known is not None:
                 self._drop(known)
@@ -197,13 +192,17 @@ class LocalWorkbenches:
 
     async def _open(self, caller: Caller, id: str) -> _Session:
         workspace = await asyncio.to_thread(self._workspace_of, caller)
-        base, root = _base_of(workspace.root), workspace.root
         disk = DiskLimits(bytes=self.limits.disk_bytes, files=self.limits.disk_files)
-        folder = BoxFolder(root, disk, self.box.uid, None if self.box.has_processes_of_its_own else base)
-        await asyncio.to_thread(folder.hand_over)
-        process = await self._take_warm(base)
+        folder = BoxFolder(workspace, disk, self.box.uid, is_path_open=not self.box.has_processes_of_its_own)
         try:
-            home = await process.claim(base, root)
+            with _errors(str(workspace.root)):
+                await asyncio.to_thread(folder.hand_over)
+            information = await asyncio.to_thread(workspace.base.stat)
+        except OSError as error:
+            raise WorkbenchError("unavailable", f"its folder is not there: {error}") from None
+        process = await self._take_warm((workspace.base, information.st_dev, information.st_ino))
+        try:
+            home = await process.claim(workspace.base, workspace.root)
         except BrokenBoxError as error:
             await process.close()
             raise WorkbenchError("unavailable", f"the box was not confined: {error.reason}") from None
@@ -217,14 +216,7 @@ class LocalWorkbenches:
 
     def _workspace_of(self, caller: Caller) -> Workspace:
         try:
-            found = self._workspaces.of(caller)
-            if RESERVED in found.root.parts:
-                return found
-            if self.box.has_processes_of_its_own:
-                _reserve(found.root)
-                return found
-            # Such a box cannot hide the workspaces of others, which are below this one.
-            return Workspace(found.root / INNER, found.limits)
+            return self._workspaces.shown_to_code(caller)
         except WorkspaceError as error:
             raise WorkbenchError("unavailable", str(error), error.path) from None
 
@@ -252,9 +244,7 @@ class LocalWorkbenches:
 
     def _drop(self, session: _Session) -> None:
         self._sessions.pop((session.owner, session.id), None)
-        ending = asyncio.create_task(session.process.close())
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
+        self._end(session.process.close())
 
     def drop_if_over(self, session: _Session) -> None:
         session.used_at = time.monotonic()
@@ -276,14 +266,14 @@ class LocalWorkbenches:
                     elif session.used_at + self._idle_of(session) <= time.monotonic():
                         self._drop(session)
                 if not self._sessions and used_at + self.limits.idle <= time.monotonic():
-                    await self._cool()
+                    self._cool()
 
     def _idle_of(self, session: _Session) -> float:
         return self.limits.idle if session.keep is None else session.keep
 
     # Warm boxes
 
-    async def _take_warm(self, base: Path) -> BoxProcess:
+    async def _take_warm(self, base: _Base) -> BoxProcess:
         if self._proxy is not None and not self._proxy_is_open:
             await self._proxy[0].open_at(self._proxy[1])
             if self.box.uid is not None:
@@ -291,7 +281,8 @@ class LocalWorkbenches:
             self._proxy_is_open = True
         warm = next((one for one in self._warm if one[0] == base), None)
         if warm is None:
-            starting = asyncio.create_task(self._started(base))
+            self._cool()  # the next box is for this folder too
+            starting = asyncio.create_task(self._started(base[0]))
         else:
             self._warm.remove(warm)
             starting = warm[1]
@@ -299,41 +290,39 @@ class LocalWorkbenches:
             process = await starting
             if process.is_over:  # somebody ended it meanwhile
                 await process.close()
-                process = await self._started(base)
+                process = await self._started(base[0])
         except BrokenBoxError as error:
             raise WorkbenchError("unavailable", f"the box cannot be started: {error.reason}") from None
         finally:
             self._warm_up(base)
         return process
 
-    def _warm_up(self, base: Path) -> None:
+    def _warm_up(self, base: _Base) -> None:
         while len(self._warm) < self.limits.warm and not self._closed:
-            self._warm.append((base, asyncio.create_task(self._started(base))))
+            self._warm.append((base, asyncio.create_task(self._started(base[0]))))
 
     async def _started(self, base: Path) -> BoxProcess:
         process = BoxProcess(self.box, base)
         await process.start()
         return process
 
-    async def _cool(self) -> None:
+    def _cool(self) -> None:
+        """Ends the boxes that are kept warm."""
         warm, self._warm = self._warm, []
-        started = await asyncio.gather(*(starting for _, starting in warm), return_exceptions=True)
-        await asyncio.gather(*(one.close() for one in started if isinstance(one, BoxProcess)))
+        for _, starting in warm:
+            self._end(_close(starting))
+
+    def _end(self, closing: Coroutine[Any, Any, object]) -> None:
+        ending = asyncio.create_task(closing)
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
 
 
-def _base_of(root: Path) -> Path:
-    """The folder of all workspaces, of which this is one."""
-    parts = root.parts
-    return Path(*parts[: parts.index(RESERVED)]) if RESERVED in parts else root
-
-
-def _reserve(root: Path) -> None:
-    """Makes the folder of the other workspaces, which the box then hides: code must not make it first."""
-    folder = root / RESERVED
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(0o700)
-    if not stat.S_ISDIR(folder.lstat().st_mode):
-        raise WorkbenchError("unavailable", f"{RESERVED!r} in the workspace is no folder")
+async def _close(starting: asyncio.Task[BoxProcess]) -> None:
+    starting.cancel()  # of no effect if it has started
+    [started] = await asyncio.gather(starting, return_exceptions=True)
+    if isinstance(started, BoxProcess):
+        await started.close()
 
 
 class LocalWorkbench:
@@ -432,7 +421,8 @@ class LocalWorkbench:
         given = _HandedOver(held)
         try:
             held.cells += 1
-            before = await asyncio.to_thread(held.folder.prepare)
+            with _errors(str(held.workspace.root)):
+                before = await asyncio.to_thread(held.folder.prepare)
             outcome = await held.process.run(
                 kind,
                 code,

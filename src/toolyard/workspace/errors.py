@@ -4,6 +4,7 @@ Owns the codes. Every server with a workspace explains them alike, so the senten
 """
 
 import errno
+import json
 from typing import Literal
 
 WorkspaceCode = Literal[
@@ -20,6 +21,8 @@ WorkspaceCode = Literal[
     "bad_name",
     "denied",
     "no_folder",
+    "no_place",
+    "others",
     "failed",
 ]
 
@@ -47,7 +50,8 @@ _CODES: dict[int, WorkspaceCode] = {
 
 _TEXTS: dict[str, dict[WorkspaceCode, str]] = {
     "en": {
-        "outside": "{path!r} is outside the workspace. Use a path relative to it, such as 'notes/a.md'.",
+        "outside": "{path!r} is outside the workspace. Use a path relative to it, such as 'notes/a.md'."
+        "{allowed}",
         "link": "{path!r} is a symbolic link or passes through one, and links are not followed. "
         "Use the path of the file itself.",
         "missing": "There is no {path!r} in the workspace.",
@@ -62,11 +66,15 @@ _TEXTS: dict[str, dict[WorkspaceCode, str]] = {
         "bad_name": "{path!r} cannot be the name of a file here: {detail}.",
         "denied": "No permission for {path!r}.",
         "no_folder": "The workspace {path!r} cannot be opened: {detail}.",
+        "no_place": "The workspaces of callers with a name or a conversation are in {path!r}, which cannot "
+        "be used: {detail}. Set 'workspace' to a folder beside which it can be made.",
+        "others": "Code cannot run in this workspace, because {path!r} has folders of other callers, as "
+        "older versions made them. Move those to {detail!r}, or remove them.",
         "failed": "{path!r} cannot be used: {detail}.",
     },
     "pt": {
         "outside": "{path!r} está fora da área de trabalho. Use um caminho relativo a ela, como "
-        "'notas/a.md'.",
+        "'notas/a.md'.{allowed}",
         "link": "{path!r} é um link simbólico ou passa por um, e links não são seguidos. "
         "Use o caminho do próprio arquivo.",
         "missing": "Não há {path!r} na área de trabalho.",
@@ -82,8 +90,18 @@ _TEXTS: dict[str, dict[WorkspaceCode, str]] = {
         "bad_name": "{path!r} não pode ser o nome de um arquivo aqui: {detail}.",
         "denied": "Sem permissão para {path!r}.",
         "no_folder": "A área de trabalho {path!r} não pode ser aberta: {detail}.",
+        "no_place": "As áreas de trabalho de quem tem nome ou conversa ficam em {path!r}, que não pode ser "
+        "usada: {detail}. Defina 'workspace' como uma pasta ao lado da qual ela possa ser criada.",
+        "others": "Nenhum código pode rodar nesta área de trabalho, porque {path!r} tem pastas de outras "
+        "pessoas, como as versões antigas as criavam. Mova-as para {detail!r}, ou remova-as.",
         "failed": "{path!r} não pode ser usado: {detail}.",
     },
+}
+
+_ALLOWED = {
+    "en": " Whoever runs this server can allow it, with this line in its table of the configuration: {line}",
+    "pt": " Quem administra este servidor pode permiti-lo, com esta linha na tabela dele na configuração: "
+    "{line}",
 }
 
 _DETAILS = {
@@ -97,6 +115,8 @@ _DETAILS = {
     "kept": "it belongs to the run, and can only be read",
     "address": "it is an address, not a path",
     "unset": "no folder is configured and this user has no home; set 'workspace' or TOOLYARD_WORKSPACE",
+    "mounted": "the workspace is a disk of its own",
+    "stranger": "it belongs to another user",
     "unsupported": "this system cannot open files relative to a folder",
 }
 _DETALHES = {
@@ -111,6 +131,8 @@ _DETALHES = {
     "address": "é um endereço, não um caminho",
     "unset": "nenhuma pasta está configurada e este usuário não tem uma; defina 'workspace' ou "
     "TOOLYARD_WORKSPACE",
+    "mounted": "a área de trabalho é um disco à parte",
+    "stranger": "pertence a outro usuário",
     "unsupported": "este sistema não abre arquivos em relação a uma pasta",
 }
 
@@ -119,15 +141,19 @@ class WorkspaceError(Exception):
     """`code` says what is wrong with `path`; `explain` makes the sentence for the caller of a tool.
 
     `limit` is the bound that was reached: bytes, or a number of files for "too_many". `detail` is a key of
-    the details above, or the system's own words.
+    the details above, or the system's own words. `wider` is the folder that `workspace` would have to be
+    for a path outside to be inside; empty if no setting allows it.
     """
 
-    def __init__(self, code: WorkspaceCode, path: str, *, limit: int | None = None, detail: str = "") -> None:
+    def __init__(
+        self, code: WorkspaceCode, path: str, *, limit: int | None = None, detail: str = "", wider: str = ""
+    ) -> None:
         super().__init__(code, path)
         self.code: WorkspaceCode = code
         self.path = path
         self.limit = limit
         self.detail = detail
+        self.wider = wider
 
     def __str__(self) -> str:
         return self.explain("en")
@@ -136,7 +162,12 @@ class WorkspaceError(Exception):
         texts, details = (_TEXTS["pt"], _DETALHES) if locale == "pt" else (_TEXTS["en"], _DETAILS)
         shown = self.path if len(self.path) <= 200 else self.path[:200] + "…"
         detail = details.get(self.detail, self.detail or details["long"])
-        return texts[self.code].format(path=shown, detail=detail, limit=_limit(self, locale))
+        allowed = ""
+        if self.wider:
+            line = f"options = {{ workspace = {json.dumps(self.wider, ensure_ascii=False)} }}"
+            allowed = _ALLOWED["pt" if locale == "pt" else "en"].format(line=line)
+        limit = _limit(self, locale)
+        return texts[self.code].format(path=shown, detail=detail, limit=limit, allowed=allowed)
 
 
 def _limit(error: WorkspaceError, locale: str) -> str:

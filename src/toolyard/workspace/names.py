@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from .errors import WorkspaceError
 
 RESERVED = ".toolyard"
-"""Begins the names that belong to workspaces themselves: unfinished files, and the folders of owners."""
+"""Begins the names that belong to workspaces themselves, such as those of unfinished files."""
 MAX_PATH_BYTES = 2048
 MAX_NAME_BYTES = 255
 MAX_DEPTH = 32
@@ -66,7 +66,7 @@ def unfit_name(name: str) -> str | None:
             return "control"
         if "\\" in name:
             return "backslash"
-        plain = unicodedata.normalize("NFKC", name)
+        plain = unicodedata.normalize("NFKC", name[:MAX_NAME_BYTES])
         if plain in (".", "..") or "/" in plain or "\\" in plain:
             return "look_alike"
     if len(name.encode()) > MAX_NAME_BYTES:

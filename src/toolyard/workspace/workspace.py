@@ -71,13 +71,16 @@ class Workspace:
         *,
         open_file: Open | None = None,
         kept: frozenset[str] = frozenset(),
+        is_setting: bool = False,
     ) -> None:
         """Makes the folder if it is missing. Links on the way to it are the operator's, and are followed.
 
         `open_file` is how files below a folder are opened: by default, the best way that the system has.
-        `kept` are names at the top that can be read and not changed.
+        `kept` are names at the top that can be read and not changed. `is_setting`: the root is the setting
+        `workspace` itself, so that another folder there would have other paths inside.
         """
         self._kept = kept
+        self._is_setting = is_setting
         given = Path(os.path.abspath(Path(root).expanduser()))
         try:
             given.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,6 +89,8 @@ class Workspace:
         except OSError as error:
             raise _not_opened(error, given) from None
         self._prepare(handle, resolved, limits, open_file or open_beneath())
+        self.base = self.root
+        """The folder in which it was opened, with others beside it; itself, if it stands alone."""
         self._roots = tuple(dict.fromkeys((str(resolved), str(given))))
 
     @classmethod
@@ -93,9 +98,11 @@ class Workspace:
         """The workspace in a folder of another one, made if it is missing. The names are not a caller's."""
         found = cls.__new__(cls)
         found._kept = frozenset[str]()
+        found._is_setting = False
         with _errors("/".join(names)):
             handle = parent._make_folders(names, _make_folder)
         found._prepare(handle, parent.root.joinpath(*names), parent._limits, parent._open)
+        found.base = parent.root
         found._roots = (str(found.root),)
         return found
 
@@ -293,7 +300,12 @@ class Workspace:
     # Names.
 
     def _parts(self, path: str) -> Sequence[str]:
-        return parts_of(path, self._roots)
+        try:
+            return parts_of(path, self._roots)
+        except WorkspaceError as error:
+            if error.code == "outside" and path.startswith("/") and self._is_setting:
+                error.wider = _folder_above(path)
+            raise
 
     def _target(self, path: str) -> Sequence[str]:
         parts = self._parts(path)
@@ -364,8 +376,6 @@ class Workspace:
                 for entry in entries:
                     if entry.name.startswith(_UNFINISHED):
                         _sweep(folder, entry.name)
-                    elif entry.name == RESERVED and not parts:
-                        continue  # the workspaces of others
                     elif entry.is_dir(follow_symlinks=False):
                         files += 1
                         waiting.append([*parts, entry.name])
@@ -530,6 +540,14 @@ def _errors(path: str) -> Generator[None]:
 
 def _not_opened(error: OSError, root: Path) -> WorkspaceError:
     return WorkspaceError("no_folder", str(root), detail=error.strerror or type(error).__name__)
+
+
+def _folder_above(path: str) -> str:
+    """The folder that an absolute path is in, to be told; empty if it has none, or a name that is unfit."""
+    normal = os.path.normpath(path)
+    folder = os.path.dirname(normal).lstrip("/") or normal.lstrip("/")
+    is_fit = folder and all(unfit_name(name) is None for name in folder.split("/"))
+    return f"/{folder}" if is_fit else ""
 
 
 def _entry(name: str, path: str, found: os.stat_result) -> WorkspaceEntry:

@@ -16,6 +16,9 @@ from toolyard.agents import AgentLibrary, AgentRunner, LocalGateway, RunFolder, 
 from toolyard.agents.backends.claude import ClaudeBackend, prompt_of
 from toolyard.agents.messages import ChatMessage, TextPart, ToolResultPart, ToolUsePart
 from toolyard.app import Gateway
+from toolyard.config import TelemetryConfig
+from toolyard.telemetry.trace_file import TraceReader
+from toolyard.telemetry.tracing import open_run_spans
 
 YARD = "mcp__yard__"
 
@@ -84,6 +87,31 @@ async def test_tools_go_through_the_session_and_only_those_of_the_session_exist(
     told = json.dumps(transcript(tmp_path / "run"))
     assert "call_tool" in told
     assert "No such tool" in told
+
+
+async def test_its_turns_and_tools_have_the_spans_and_names_of_our_own_loops(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    spans = open_run_spans(TelemetryConfig(traces=("local",)), tmp_path)
+    async with run_of(gateway, tmp_path, [call("mcp__demo__add", a=1, b=2), "3"], spans=spans) as (runner, _):
+        outcome = await runner.ask("Add.")
+    await spans.close()
+    found = TraceReader(tmp_path).spans([outcome.record.trace])[outcome.record.trace]
+    by_name = {span.name: span for span in found}
+    assert set(by_name) == {
+        "invoke_agent main",
+        "turn 1",
+        "turn 2",
+        "chat claude-scripted-1",
+        "execute_tool mcp__demo__add",
+    }
+    turn, tool = by_name["turn 1"], by_name["execute_tool mcp__demo__add"]
+    assert tool.parent == turn.id
+    assert turn.attributes["logfire.tags"] == ["conversation_iteration_1"]
+    assert tool.attributes["logfire.tags"] == ["tool_call", "tool_result"]
+    assert tool.attributes["tool_name"] == "mcp__demo__add"
+    assert tool.attributes["tool_id"] == "toolu_1_0"
+    assert tool.attributes["is_error"] is False
 
 
 async def test_a_sub_agent_has_its_own_rights_and_its_answer_comes_back(

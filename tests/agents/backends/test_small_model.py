@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.backends.conversations import request, text_of, user
+from tests.waiting import PATIENCE
 from toolyard.agents.backends import open_model
 from toolyard.agents.backends.base import ModelError, ModelRequest
 
@@ -41,7 +42,7 @@ async def test_a_real_engine_answers_counts_and_says_what_it_cannot_hold(engine:
     environ = {"OPENAI_BASE_URL": f"{engine}/v1", "ANTHROPIC_BASE_URL": engine}
     model = open_model(f"{api}:smollm2", environ=environ)
     try:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(PATIENCE):
             answer = await model.respond(question, pieces.append)
             with pytest.raises(ModelError) as raised:
                 await model.respond(request(user("word " * 4000)))

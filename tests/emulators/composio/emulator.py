@@ -7,6 +7,8 @@ from typing import Any, Literal, Self
 
 import uvicorn
 
+from tests.waiting import PATIENCE
+
 from .apps import CATALOGUE
 from .door import Door, can_be
 from .endpoint import manager
@@ -177,7 +179,7 @@ class ComposioEmulator:
                 connection.transport.abort()
         self._over.set()
         await self._mcp
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await self._server.shutdown(sockets=[self._listener])
         await self.world.close()
 

@@ -81,7 +81,7 @@ def shown(session: Session, url: str, api: str) -> dict[str, Any]:
     """A session as the API replies with it."""
     reply: dict[str, Any] = {
         "session_id": session.id,
-        "mcp": {"type": "http", "url": f"{url}/tool_router/{session.id}/mcp"},
+        "mcp": {"type": "http", "url": session.mcp_url or f"{url}/tool_router/{session.id}/mcp"},
         "tool_router_tools": meta_tools(session),
         "config": config_shown(session, api),
     }

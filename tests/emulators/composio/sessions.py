@@ -11,7 +11,7 @@ from .world import Session, World, fresh, now
 
 async def create(asked: Asked) -> Reply:
     body = dict(asked.body)
-    session = Session(fresh("trs"), body.pop("user_id"), body, asked.api)
+    session = Session(fresh("trs"), body.pop("user_id"), body, asked.api, mcp_url=asked.world.mcp_url)
     _check_names(asked.world, body)
     _remember(session)
     asked.world.sessions[session.id] = session

@@ -35,6 +35,8 @@ class Session:
     history: list[dict[str, Any]] = field(default_factory=list)
     expired_with: int | None = None
     """The status that every later request of this session gets; 200 is an error inside a good reply."""
+    mcp_url: str = ""
+    """Where its MCP endpoint is, if it is not the emulator's own."""
     made: str = field(default_factory=now)
 
     def allows_toolkit(self, slug: str) -> bool:
@@ -119,6 +121,8 @@ class World:
         """An upload of what is stored already is told so."""
         self.storage = ""
         """Where the presigned addresses point."""
+        self.mcp_url = ""
+        """Where new sessions have their MCP endpoint, if it is not the emulator's own."""
         self.sessions: dict[str, Session] = {}
         self.accounts: dict[str, Account] = {}
         self.auth_configs: dict[str, AuthConfig] = {}

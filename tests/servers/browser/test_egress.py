@@ -7,6 +7,7 @@ import ipaddress
 import pytest
 
 from tests.servers.browser.site import Site
+from tests.waiting import PATIENCE
 from toolyard.egress import AddressRules, EgressProxy, pattern_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -16,7 +17,7 @@ async def asked(proxy: str, request: str) -> str:
     """What comes back for one request to a proxy, until it hangs up."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.rpartition(":")[2]))
     writer.write(request.encode())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         answer = await reader.read()
     writer.close()
     return answer.decode()

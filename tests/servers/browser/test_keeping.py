@@ -1,9 +1,11 @@
 """What is kept for whom: cookies, downloads, contexts; and that nothing keeps running."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -53,7 +55,7 @@ async def person(server: Server, tenant: str, agent: str, thread: str) -> AsyncI
 def assert_sealed(folder: Path, *secrets: bytes) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
     files = [path for path in folder.rglob("*") if path.is_file()]
-    assert len(files) == 2
+    assert sorted(path.suffix for path in files) == ["", ".lock", ".memory"]
     for path in files:
         assert path.stat().st_mode & 0o777 == 0o600
         assert not any(secret in path.read_bytes() for secret in secrets)
@@ -86,6 +88,22 @@ async def test_cookies_outlive_the_browser_encrypted_and_belong_to_one_owner(sit
     (kept,) = [path for path in folder.glob("*.memory") if path.stem == owner.mark]
     kept.rename(folder / f"{BrowserOwner('acme', 'bo').mark}.memory")
     assert StateVault(folder, "").load(BrowserOwner("acme", "bo")) == {"cookies": [], "origins": []}
+
+
+async def test_processes_that_save_at_the_same_moment_keep_each_others_cookies(tmp_path: Path):
+    owner, nothing = BrowserOwner("acme", "ana"), {"cookies": [], "origins": []}
+    vaults = [StateVault(tmp_path, "a key") for _ in range(4)]
+    barrier = Barrier(len(vaults))
+
+    def save(number: int) -> None:
+        cookie = {"name": f"c{number}", "domain": "example.com", "path": "/", "value": "v"}
+        vaults[number].load(owner)  # the key is derived before they start
+        barrier.wait()
+        vaults[number].save(owner, {"cookies": [cookie], "origins": []}, nothing)
+
+    await asyncio.gather(*(asyncio.to_thread(save, number) for number in range(len(vaults))))
+    kept = {cookie["name"] for cookie in StateVault(tmp_path, "a key").load(owner)["cookies"]}
+    assert kept == {f"c{number}" for number in range(len(vaults))}
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

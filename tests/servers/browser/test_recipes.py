@@ -50,6 +50,44 @@ async def test_secrets_reach_the_page_and_no_answer(
         shown = await talk("ssw_login")
         assert "paragraph: [SSW_SENHA]" in shown.structured["snapshot"]
         assert "wrong secret" not in shown.text + str(shown.structured)
+        assert shown.structured["url"] == site.url("/mirror#")
+
+
+@needs("chromium")
+async def test_a_secret_that_is_a_word_of_ours_breaks_no_answer(
+    kitchen: str, site: Site, monkeypatch: pytest.MonkeyPatch
+):
+    for name, value in zip(NAMES, ("note", "frame", "title", "snapshot"), strict=True):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SSW_URL", site.url("/menu"))
+    site.pages["/menu"] = "<title>a title</title><iframe></iframe><iframe></iframe>"
+    async with talking(kitchen) as talk:
+        shown = await talk("ssw_login")
+        assert "nothing to do" in shown.text
+        assert [notice["kind"] for notice in shown.structured["notices"]] == ["note"]
+        assert shown.structured["title"] == "a [SSW_LOGIN]"
+        await talk("close")
+
+
+@needs("chromium")
+async def test_of_an_address_only_what_is_secret_is_hidden(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    address = site.url("/shop").replace("://", "://maria:opensesame@")
+    monkeypatch.setenv("SHOP", f"{address}?key=a%20ticket&n=1#the-end")
+    monkeypatch.setenv("PART", "branch")
+    site.pages["/shop/branch"] = site.pages["/shop"] = "<p></p>"
+    recipes = {
+        "browser_open": {"steps": [{"goto": "{env.SHOP}"}]},
+        "browser_part": {"steps": [{"goto": site.url("/shop/{env.PART}")}]},
+    }
+    async with at(made(tmp_path, allow="127.0.0.1", recipes=recipes)) as talk:
+        opened = await talk("open")
+        assert "/shop?key=[SHOP: key]&n=1#" in opened.structured["url"]
+        said = opened.text + str(opened.structured)
+        assert not any(secret in said for secret in ("opensesame", "a%20ticket", "the-end"))
+        part = await talk("part")
+        assert part.structured["url"] == site.url("/shop/[PART]")
 
 
 @needs("chromium")

@@ -118,20 +118,24 @@ async def test_the_seeds_research_flow_keeps_its_counts(web: Web, bench: Bench, 
     assert overview.count("(`crawl_") == 10
 
 
-async def test_batches_and_the_hard_stop_are_options_of_the_call(web: Web, bench: Bench, ana: User):
-    web.pages |= {f"/p{n}": article(f"P {n}", seed=n) for n in range(25)}
-    urls = [web.url(f"/p{n}") for n in range(25)]
-    report = (
-        await ana.good("crawl_parallel", urls=urls, session_dir="s", batch_size=10, stop_after=10)
-    ).structured
-    assert (report["total"], report["successful"], report["failed"], len(report["skipped"])) == (
-        25,
-        10,
-        0,
-        15,
-    )
+@pytest.mark.parametrize("options", [{}, {"stop_after": 10}, {"batch_size": 10, "stop_after": 10}])
+async def test_a_crawl_ends_at_ten_pages_and_requests_none_that_cannot_be_needed(
+    options: dict[str, int], web: Web, bench: Bench, ana: User
+):
+    paths = [f"/p{n}" for n in range(30)]
+    web.pages |= {path: article(path, seed=n) for n, path in enumerate(paths) if n != 4}
+    urls = [web.url(path) for path in paths]
+    result = await ana.good("crawl_parallel", urls=urls, session_dir="s", **options)
+    report = result.structured
+    assert [web.hits[path] for path in paths] == [1] * 11 + [0] * 19
+    assert (report["total"], report["successful"], report["failed"]) == (30, 10, 1)
+    assert report["skipped"] == urls[11:]
+    assert "the 19 addresses in 'skipped' were not fetched" in report["notes"][-1]
+    assert "stop_after=0" in report["notes"][-1]
     assert len(list((bench.folder / "s" / "search_results").glob("crawl_*.md"))) == 10
-    assert not any(web.hits[f"/p{n}"] for n in range(10, 25))
+    rest = await ana.good("crawl_parallel", urls=report["skipped"], session_dir="s", stop_after=0)
+    assert (rest.structured["successful"], rest.structured["skipped"]) == (19, [])
+    assert len(rest.structured["notes"]) == 1
 
 
 async def test_the_overview_grows_with_every_call(web: Web, bench: Bench, ana: User):
@@ -203,7 +207,7 @@ async def test_portuguese_has_its_own_sentences(web: Web, bench: Bench, tmp_path
         )
     ).structured
     assert report["errors"][0]["error"] == "O site respondeu com o status HTTP 404."
-    assert "toolyard[browser]" in report["errors"][1]["error"]
+    assert "extras add browser" in report["errors"][1]["error"]
     assert (bench.folder / "s" / "research_overview.md").read_text().startswith("# Resumo da pesquisa")
 
 

@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 from tests.servers.local_toolkit.talking import Bench, User
+from tests.waiting import PATIENCE
+from toolyard import Client
+from toolyard.app import Gateway
+from toolyard.config import load
 from toolyard.wire.errors import McpError
 
 ESCAPES = [
@@ -62,7 +66,7 @@ async def test_no_tool_follows_a_path_out(bench: Bench, escape: str):
     before = {path.name for path in bench.folder.rglob("*")}
     path = escape.format(outside=bench.folder.parent / "outside", work=bench.folder)
     for tool, arguments in acts(path):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             assert "anybody" not in await ana.refused(tool, **arguments)
     if path != "":
         found = (await ana.good("read_research_files", file_paths=[path, "good.txt"])).structured
@@ -93,11 +97,11 @@ async def test_nobody_reads_the_files_of_another_user_or_conversation(bench: Ben
     server = bench.server()
     ana = bench.user(server, "ana", "one")
     await ana.write("private.txt", "of ana")
-    root = next(path for path in bench.folder.rglob("private.txt")).parent
-    inside = root.relative_to(bench.folder)
+    [root] = [path.parent for path in bench.folder.parent.rglob("private.txt")]
+    beside = f"../{root.relative_to(bench.folder.parent)}"
     for other in (bench.user(server), bench.user(server, "ana", "two"), bench.user(server, "rui", "one")):
         assert await other.names() == []
-        for path in ("private.txt", f"{root}/private.txt", f"{inside}/private.txt"):
+        for path in ("private.txt", f"{root}/private.txt", f"{beside}/private.txt"):
             await other.refused("read_local_file", path=path)
             with pytest.raises(McpError):
                 await other.read(f"workspace:///{path}")
@@ -116,3 +120,49 @@ async def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path):
     bench = Bench(tmp_path / "file" / "work")
     assert "Not a directory" in await bench.user().refused("list_directory")
     await bench.close()
+
+
+def _line(folder: str) -> str:
+    return f'options = {{ workspace = "{folder}" }}'
+
+
+@pytest.mark.parametrize("tool", ["save_corpus", "write_local_file", "crawl_parallel"])
+async def test_an_absolute_path_outside_is_refused_with_the_line_that_allows_it(
+    tool: str, bench: Bench, tmp_path: Path
+):
+    sessions = tmp_path / "sessions"
+    arguments: dict[str, Any] = {
+        "save_corpus": {"articles": [], "workspace_path": str(sessions / "one")},
+        "write_local_file": {"path": str(sessions / "report.html"), "content": "<p>"},
+        "crawl_parallel": {"urls": ["file:///x"], "session_dir": str(sessions / "one")},
+    }[tool]
+    refusal = await bench.user().refused(tool, **arguments)
+    assert "outside the workspace" in refusal
+    line = _line(str(sessions))
+    assert line in refusal.replace('\\"', '"')  # save_corpus answers with JSON
+
+    config = tmp_path / "toolyard.toml"
+    config.write_text(f'[servers.local_toolkit]\nmodule = "local_toolkit"\n{line}\n')
+    gateway = Gateway(load(config))
+    await gateway.start()
+    async with Client(gateway.view()) as client:
+        allowed = await client.call_tool(f"mcp__local_toolkit__{tool}", arguments)
+    await gateway.close()
+    assert not allowed.is_error, allowed.text
+
+
+async def test_no_line_is_named_where_none_would_help(bench: Bench, tmp_path: Path):
+    server = bench.server()
+    for user, path in (
+        (bench.user(server, "ana", "one"), str(tmp_path / "elsewhere" / "a.txt")),  # has a folder of her own
+        (bench.user(server), "../a.txt"),
+        (bench.user(server), "/"),
+        (bench.user(server), "~/a.txt"),
+        (bench.user(server), "/tmp/\u202etxt.exe/a.txt"),
+    ):
+        assert "options = " not in await user.refused("read_local_file", path=path)
+
+
+async def test_the_line_is_named_in_portuguese_too(bench: Bench):
+    refusal = await bench.user(locale="pt").refused("read_local_file", path="/etc/passwd")
+    assert refusal.endswith(f"com esta linha na tabela dele na configuração: {_line('/etc')}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.local_toolkit.talking import Bench
+from tests.waiting import PATIENCE
 
 PICTURE = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360000002000001"
@@ -186,7 +187,7 @@ async def test_compressing_reports_progress_and_a_cancelled_one_leaves_nothing(b
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while any(".toolyard" in path.name for path in bench.folder.iterdir()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)  # the thread gives up after the block it is writing
     assert sorted(path.name for path in bench.folder.iterdir()) == files

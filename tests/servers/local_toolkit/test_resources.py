@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.servers.local_toolkit.talking import Bench, User
+from tests.waiting import PATIENCE
 from toolyard.client.subscriptions import Changes
 from toolyard.wire.errors import McpError
 from toolyard.workspace import Workspace, WorkspaceWatcher
 from toolyard.workspace import watching as watching_module
-
-PATIENCE = 20.0
 
 
 async def test_a_file_is_read_by_its_uri_with_its_type(bench: Bench):
@@ -88,7 +87,7 @@ async def test_a_subscriber_hears_of_changes_by_tools_and_by_others(bench: Bench
     server = bench.server()
     ana = bench.user(server, "ana")
     await ana.write("a.txt", "x")
-    root = next(bench.folder.rglob("a.txt")).parent
+    root = next(bench.folder.parent.rglob("a.txt")).parent
     async with hearing(ana, "workspace:///a.txt", era=era) as changes:
         await ana.write("a.txt", "y")
         assert await next_uri(changes) == "workspace:///a.txt"

@@ -27,7 +27,7 @@ async def test_logs_errors_and_status_of_a_service_come_from_render(era: str, re
 
         logs = await talk.logs()
         assert logs.messages == ["payment failed\n  at bank", "order placed"]
-        assert {**logs.structured, "entries": []} == {
+        assert {**logs.structured, "logs": [], "entries": []} == {
             "service": "web",
             "period_hours": 1,
             "log_type": "app",
@@ -35,11 +35,13 @@ async def test_logs_errors_and_status_of_a_service_come_from_render(era: str, re
             "text_filter": "",
             "total_logs": 2,
             "has_more": False,
+            "logs": [],
             "entries": [],
             "source": "render",
             "notices": [],
         }
-        first = logs.structured["entries"][0]
+        assert logs.structured["entries"] == logs.structured["logs"]
+        first = logs.structured["logs"][0]
         assert (first["level"], first["type"], first["service"]) == ("error", "app", "shop-web")
         assert first["timestamp"].endswith("Z")
         assert "Entries of web, last 1 h: 2 [app]" in logs.text
@@ -61,6 +63,8 @@ async def test_logs_errors_and_status_of_a_service_come_from_render(era: str, re
         assert status["shop-web"] == {
             "name": "shop-web",
             "ok": True,
+            "status": "live",
+            "last_deploy": "2026-01-05T08:00:00.123456Z",
             "id": web,
             "type": "web_service",
             "suspended": False,

@@ -9,6 +9,7 @@ from tests.app.yard import yard
 from tests.cli.running import Toolyard
 from tests.emulators.render import API_KEY, RenderEmulator
 from tests.servers.render.writing import iso, write
+from tests.waiting import PATIENCE
 from toolyard.config import InProcess, ServerConfig
 
 META = {
@@ -27,7 +28,7 @@ def asked(toolyard: Toolyard, tool: str, *options: str, **environment: str) -> A
     process.stdin.write(json.dumps(request) + "\n")
     process.stdin.flush()
     answer = process.stdout.readline()
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert API_KEY not in err
     return json.loads(answer)["result"]

@@ -77,6 +77,26 @@ async def test_the_guides_table_is_a_conversation_with_its_api(api: Loopback, fo
     await server.close()
 
 
+async def offered(server: Server) -> list[str]:
+    async with Client(server) as client:
+        return [tool["name"] for tool in await client.list_all("tools/list")]
+
+
+async def test_tools_are_chosen_by_name_and_by_group_as_text_or_as_a_list(folder: Path):
+    every = await offered(made(folder))
+    assert len(every) == 5
+    assert await offered(made(folder, tools="get_ticket, list_tickets")) == ["list_tickets", "get_ticket"]
+    assert await offered(made(folder, tools=["changes"])) == ["create_ticket", "attach_files", "close_ticket"]
+    assert await offered(made(folder, tools="changes,get_ticket")) == [
+        name for name in every if name != "list_tickets"
+    ]
+    assert await offered(made(folder, tools=" ")) == every
+    with pytest.raises(LoadError, match=r"'desk' has no tool or group 'change'; did you mean 'changes'\?"):
+        made(folder, tools="get_ticket,change")
+    with pytest.raises(LoadError, match="no tool or group 'billing'; groups: changes"):
+        made(folder, tools="billing")
+
+
 async def test_the_other_language_and_the_other_verbosity_are_settings(api: Loopback, folder: Path):
     server = made(folder, base_url=api.url, api_key="sesame", locale="pt", verbosity="compact")
     api.on("GET /tickets", reply([TICKET]))

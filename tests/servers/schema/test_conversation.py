@@ -37,7 +37,8 @@ async def test_a_model_finds_its_way_through_an_unknown_database(era: str):
         assert orders["row_estimate"] == 240
         fields = {field["name"]: field for field in orders["fields"]}
         assert fields["customer_id"]["references"] == "customers.id"
-        assert fields["id"]["primary_key"]
+        assert [fields["id"][name] for name in ("nullable", "primary_key")] == [False, True]
+        assert [fields["shipped_on"][name] for name in ("nullable", "primary_key")] == [True, False]
         assert fields["shipped_on"]["description"] == "Empty until it leaves"
         assert {(one["direction"], one["table"], one["source"]) for one in orders["relationships"]} == {
             ("out", "customers", "database"),
@@ -215,6 +216,6 @@ def test_a_database_whose_driver_is_missing_names_its_extra():
         "main(['run', 'schema', '-o', 'database=postgresql://somebody@nowhere/shop'])"
     )
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2
     assert f"psycopg: {install_command('postgres')}" in done.stderr

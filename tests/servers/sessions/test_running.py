@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.cli.running import Toolyard
 from tests.servers.sessions.archive import entry, write_lines
+from tests.waiting import PATIENCE
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -32,7 +33,7 @@ def running(toolyard: Toolyard, *options: str) -> Iterator[Callable[..., Any]]:
         return json.loads(come.readline())["result"]["structuredContent"]
 
     yield ask
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
 
 
@@ -64,4 +65,4 @@ def test_what_postgresql_needs_is_named_with_its_extra():
         [sys.executable, "-c", program], input="", capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 2
-    assert "pip install 'toolyard[postgres]'" in done.stderr
+    assert "extras add postgres" in done.stderr

@@ -25,7 +25,7 @@ async def test_a_statement_gives_rows_in_the_order_of_the_columns_and_says_what_
     async with talking(mode) as talk:
         (tool,) = (await talk.client.list_tools()).tools
         assert tool.name == "query_sql"
-        assert tool.output_schema["required"] == ["success", "columns", "rows", "row_count"]
+        assert tool.output_schema["required"] == ["success", "query_executed", "columns", "rows", "row_count"]
         hints = tool.annotations
         assert (hints.read_only_hint, hints.destructive_hint) == (True, False)
         assert (hints.idempotent_hint, hints.open_world_hint) == (True, False)
@@ -42,7 +42,10 @@ async def test_a_statement_gives_rows_in_the_order_of_the_columns_and_says_what_
         assert "comment" not in rows["sql"]
         assert rows["original_sql"].endswith("comment")
         assert isinstance(rows["elapsed_ms"], int)
-        assert not {"warning", "steps", "question"} & set(rows)
+        assert rows["query_executed"] == rows["sql"]
+        assert rows["execution_time_ms"] == rows["elapsed_ms"]
+        assert (rows["error"], rows["warning"]) == (None, None)
+        assert not {"steps", "question"} & set(rows)
 
         text = found.content[0].text
         country, people = rows["rows"][0]
@@ -214,5 +217,5 @@ def test_a_driver_that_is_not_installed_is_named_with_its_extra(url: str, packag
         [sys.executable, "-c", program], input="", capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert f"pip install 'toolyard[{extra}]'" in done.stderr
+    assert f"extras add {extra}" in done.stderr
     assert "sesame" not in done.stderr

@@ -21,6 +21,7 @@ from tests.emulators.openai_chat import (
     scripted_chat,
 )
 from tests.servers.sql.talking import ERAS, Talk, talking
+from tests.waiting import PATIENCE
 from toolyard.kit.loader import LoadError, load
 
 COUNT = "SELECT count(*) AS orders FROM orders"
@@ -86,7 +87,7 @@ async def test_any_server_of_chat_completions_will_do_and_sees_no_value_of_any_r
     async with scripted_chat(script) as api, talking(mode, tool="consultar_sql", **model(api)) as talk:
         found = await talk.rows(pergunta="Quantos pedidos há?")
         assert found["rows"] == [[240]]
-        assert "warning" not in found
+        assert found["warning"] is None
         assert [request.headers["Authorization"] for request in api.requests] == ["Bearer sesame"] * 2
         assert "Quantos pedidos há?" in api.requests[0].user
         told = "".join(request.system + request.user for request in api.requests)
@@ -221,9 +222,9 @@ async def test_a_model_that_says_nothing_is_given_up():
 async def test_a_call_that_is_cancelled_leaves_the_model_alone():
     async with scripted_chat([Hanging()]) as api, talking(**model(api)) as talk:
         call = asyncio.create_task(talk.call(question=QUESTION))
-        await asyncio.wait_for(api.waiting.wait(), 10)
+        await asyncio.wait_for(api.waiting.wait(), PATIENCE)
         call.cancel()
-        await asyncio.wait_for(api.left.wait(), 10)
+        await asyncio.wait_for(api.left.wait(), PATIENCE)
 
 
 async def test_keys_come_from_the_environment_where_none_is_set(monkeypatch: pytest.MonkeyPatch):

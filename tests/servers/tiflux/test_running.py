@@ -3,10 +3,12 @@
 import asyncio
 import json
 from typing import Any
+from urllib.request import urlopen
 
 from tests.app.yard import yard
 from tests.cli.running import Toolyard
 from tests.emulators.tiflux import API_KEY, TifluxEmulator
+from tests.waiting import PATIENCE
 from toolyard.config import InProcess, ServerConfig
 
 META = {
@@ -20,7 +22,7 @@ def asked(toolyard: Toolyard, tool: str, arguments: dict[str, Any], *options: st
     params = {"name": tool, "arguments": arguments, "_meta": META}
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     process = toolyard.start("run", "tiflux", *options, **environment)
-    out, err = process.communicate(json.dumps(request) + "\n", timeout=30)
+    out, err = process.communicate(json.dumps(request) + "\n", timeout=PATIENCE)
     assert process.returncode == 0, err
     assert API_KEY not in err
     return json.loads(out.splitlines()[0])["result"]
@@ -50,6 +52,26 @@ def test_without_a_key_it_starts_and_says_what_is_missing_when_it_is_called(tool
     assert "TIFLUX_API_KEY" in result["content"][0]["text"]
 
 
+def test_a_process_offers_what_is_chosen_by_an_option_or_the_environment(toolyard: Toolyard) -> None:
+    for command, environment in (
+        (("run", "tiflux", "--tools", "core"), {}),
+        (("stdio", "tiflux", "--tools", "core"), {"TIFLUX_TOOLS": "chats"}),
+        (("run", "tiflux"), {"TIFLUX_TOOLS": "core"}),
+    ):
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
+        process = toolyard.start(*command, **environment)
+        out, err = process.communicate(json.dumps(request) + "\n", timeout=PATIENCE)
+        tools = json.loads(out.splitlines()[0])["result"]["tools"]
+        assert (process.returncode, len(tools)) == (0, 16), err
+    with (
+        toolyard.serving("tiflux", "--tools", "core") as served,
+        urlopen(f"http://127.0.0.1:{served.port}/health") as health,
+    ):
+        assert json.load(health)["tools"] == 16
+    refused = toolyard("serve", "--tools", "core")
+    assert (refused.status, "--tools needs a TARGET" in refused.err) == (2, True)
+
+
 def test_a_setting_that_does_not_fit_is_named(toolyard: Toolyard) -> None:
     for option, told in (
         ("mcp_verbosity=chatty", "'mcp_verbosity'"),
@@ -64,7 +86,10 @@ def test_a_setting_that_does_not_fit_is_named(toolyard: Toolyard) -> None:
 
 async def test_mounted_in_a_gateway_it_answers_under_its_full_name(tiflux: TifluxEmulator) -> None:
     options = {"api_base_url": tiflux.url, "api_key": API_KEY, "locale": "pt"}
-    module = InProcess(module="toolyard.servers.tiflux", options=options)
-    async with yard(ServerConfig(name="tiflux", where=module)) as gateway:
-        assert len(await gateway.tools()) >= 114
+    every = InProcess(module="toolyard.servers.tiflux", options=options)
+    few = InProcess(module="toolyard.servers.tiflux", options=options | {"tools": ["chats", "get_desk"]})
+    async with yard(ServerConfig(name="tiflux", where=every), ServerConfig(name="few", where=few)) as gateway:
+        names = [name.rpartition("__") for name in await gateway.tools()]
+        assert sum(server == "mcp__tiflux" for server, _, _ in names) == 114
+        assert sum(server == "mcp__few" for server, _, _ in names) == 13
         assert "t0001" in await gateway.says("mcp__tiflux__get_ticket", {"ticket_number": "1"})

@@ -10,6 +10,9 @@ from tests.emulators.tiflux import API_KEY, TifluxEmulator
 from tests.servers.tiflux.calls import CALLS
 from tests.servers.tiflux.talking import HEADER, at, made
 from toolyard import Client
+from toolyard.client import McpError
+from toolyard.rest.definition.loader import load
+from toolyard.servers.tiflux.server import TABLE
 
 KNOWN = {
     tool["name"]: tool["inputSchema"]
@@ -57,6 +60,32 @@ async def test_what_only_reads_says_so_and_what_deletes_says_so(tiflux: TifluxEm
         hints = tool["annotations"]
         assert hints["readOnlyHint"] == name.startswith(("get_", "list_", "search_")), name
         assert hints["destructiveHint"] == name.startswith(("delete_", "cancel_")), name
+
+
+SIXTEEN = {
+    *("get_ticket", "create_ticket", "update_ticket", "cancel_ticket", "close_ticket", "list_tickets"),
+    *("create_ticket_answer", "update_ticket_entities", "get_ticket_files", "search_client", "search_user"),
+    *("search_stage", "search_catalog_item", "create_internal_communication"),
+    *("list_internal_communications", "get_internal_communication"),
+}
+"""The tools of TiFlux's first Lambda."""
+
+
+async def test_a_choice_of_groups_and_tools_is_all_that_there_is(tiflux: TifluxEmulator):
+    assert set(await listed(tiflux, tools="core")) == SIXTEEN
+    chosen = await listed(tiflux, tools="clients,get_ticket")
+    assert {"search_client", "delete_client_contact", "get_ticket"} <= set(chosen)
+    assert all("client" in name for name in set(chosen) - {"get_ticket"})
+    async with at(tiflux, tools="core") as talk:
+        assert (await talk.data("get_ticket", ticket_number="1"))["ticket_number"] == 1
+        with pytest.raises(McpError, match="get_chat"):
+            await talk.refusal("get_chat", id=1)
+
+
+def test_every_tool_is_in_one_group_of_its_subject():
+    tools = load(TABLE).tools
+    assert {name for name, tool in tools.items() if "core" in tool.groups} == SIXTEEN
+    assert [name for name, tool in tools.items() if len({*tool.groups} - {"core"}) != 1] == []
 
 
 @pytest.mark.parametrize("verbosity", ["rich", "compact"])

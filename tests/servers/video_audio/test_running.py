@@ -235,7 +235,7 @@ async def test_each_conversation_has_its_own_files(media: Path, tmp_path: Path):
     async with Client(server, identity=Identity(Principal(tenant="a"), "one")) as client:
         refused = await client.call_tool("extract_audio_from_video", arguments)
         assert "There is no 'gray.mp4' in the workspace" in refused.text
-        (folder,) = (tmp_path / "work" / ".toolyard").glob("*/*")
+        (folder,) = (tmp_path / ".toolyard-work").glob("*/*")
         (folder / "gray.mp4").write_bytes((media / "gray.mp4").read_bytes())
         assert not (await client.call_tool("extract_audio_from_video", arguments)).is_error
         assert (folder / "o.mp3").exists()
@@ -277,7 +277,7 @@ async def test_no_ffmpeg_is_an_error_that_says_how_to_get_it(workspace: Path):
     async with studio(workspace, ffmpeg="/none/ffmpeg") as tools:
         text = await tools.refused("health_check")
     assert "there is no program '/none/ffmpeg'; install it (apt-get install ffmpeg" in text
-    assert "pip install 'toolyard[media]'" in text
+    assert "extras add media" in text
 
 
 async def test_no_font_is_an_error_that_says_how_to_get_one(workspace: Path):

@@ -2,6 +2,9 @@
 
 import asyncio
 import base64
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -210,3 +213,11 @@ async def test_with_a_network_code_reaches_what_is_allowed_and_nothing_else(tmp_
         direct = f"import socket; socket.create_connection(('127.0.0.1', {ports[0]}), 5)"
         refused = await client.call_tool("REMOTE_WORKBENCH", {"code_to_execute": direct})
         assert "Connection refused" in refused.text
+
+
+def test_bytecode_of_python_may_be_kept_where_nobody_can_write():
+    """The box gets its own beside the code, and the variable of whoever starts the gateway is not for it."""
+    env = {**os.environ, "PYTHONPYCACHEPREFIX": "/proc/nowhere"}
+    code = f"from toolyard.kit.loader import load; load({MODULE!r}, options={{'warm': 0}})"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

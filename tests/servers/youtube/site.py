@@ -11,6 +11,8 @@ from pathlib import Path
 
 from aiohttp import web
 
+from tests.waiting import PATIENCE
+
 PAGE = """<!doctype html><html><head><title>{title}</title>
 <meta property="og:title" content="{title}">
 <meta property="og:description" content="{description}">
@@ -53,7 +55,7 @@ def make_media(folder: Path) -> Path:
 
 
 def _ffmpeg(*arguments: str) -> None:
-    subprocess.run(["ffmpeg", "-v", "error", "-y", *arguments], check=True, timeout=120)
+    subprocess.run(["ffmpeg", "-v", "error", "-y", *arguments], check=True, timeout=PATIENCE)
 
 
 class Site:

@@ -8,13 +8,14 @@ import pytest
 
 from tests.servers.youtube.site import Site
 from tests.servers.youtube.talking import ERAS, talking
+from tests.waiting import PATIENCE
 from toolyard import Client
 from toolyard.kit.loader import load
 
 
 def streams(path: Path) -> list[str]:
     command = ["ffprobe", "-v", "error", "-show_streams", "-of", "json", str(path)]
-    found = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+    found = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE).stdout)
     return [stream["codec_name"] for stream in found["streams"]]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.servers.youtube.site import Site
 from tests.servers.youtube.talking import made, processes, talking
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from toolyard import Client
 from toolyard.kit.loader import LoadError
 
@@ -120,13 +120,13 @@ async def test_cancelling_ends_the_process_and_the_download(
     server = made(tmp_path, allow=f"127.0.0.1:{site.port}", max_bytes=50 * 10**9)
     async with Client(server) as client:
         calling = asyncio.create_task(client.call_tool("download_video", {"url": site.url(path)}))
-        await asyncio.wait_for(site.streaming.wait(), 60)
+        await asyncio.wait_for(site.streaming.wait(), PATIENCE)
         assert processes()
         calling.cancel()
         await asyncio.gather(calling, return_exceptions=True)
         await until_none(scratch)
         if path == "/endless-media":
-            await asyncio.wait_for(site.left.wait(), 60)
+            await asyncio.wait_for(site.left.wait(), PATIENCE)
     await server.close()
     assert os.listdir(tmp_path) == []
 
@@ -135,7 +135,7 @@ async def test_closing_the_server_ends_what_runs(site: Site, tmp_path: Path, scr
     server = made(tmp_path, allow=f"127.0.0.1:{site.port}")
     async with Client(server) as client:
         calling = asyncio.create_task(client.call_tool("download_video", {"url": site.url("/silent")}))
-        await asyncio.wait_for(site.streaming.wait(), 60)
+        await asyncio.wait_for(site.streaming.wait(), PATIENCE)
         await server.close()
         await until_none_processes()
         calling.cancel()

@@ -4,6 +4,7 @@ import pytest
 
 from tests.programs import need
 from tests.servers.zai_vision.talking import VARIABLES
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -34,5 +35,5 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         "-pix_fmt",
         "yuv420p",
     ]
-    subprocess.run([*command, str(path)], check=True, timeout=120)
+    subprocess.run([*command, str(path)], check=True, timeout=PATIENCE)
     return path.read_bytes()

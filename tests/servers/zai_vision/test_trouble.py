@@ -11,6 +11,7 @@ import pytest
 from tests.emulators.vision_chat import KEY, Failing, Finished, Hanging, Raw, Turn, vision_chat
 from tests.servers.youtube.site import Site
 from tests.servers.zai_vision.talking import data_url, picture, talking
+from tests.waiting import PATIENCE
 from toolyard import Client
 from toolyard.kit.loader import LoadError, load
 
@@ -70,7 +71,7 @@ async def test_an_api_that_is_silent_or_gone_is_given_up(tmp_path: Path):
     async with vision_chat([Hanging()]) as api:
         async with talking(tmp_path, api, timeout=1.0) as talk:
             assert "did not answer within 1 s" in await talk.refusal("analyze_image", **ASK)
-        await asyncio.wait_for(api.left.wait(), 60)
+        await asyncio.wait_for(api.left.wait(), PATIENCE)
     async with talking(tmp_path, api) as talk:
         assert "could not be reached" in await talk.refusal("analyze_image", **ASK)
 
@@ -81,10 +82,10 @@ async def test_cancelling_a_call_ends_its_request(tmp_path: Path):
         server = load("toolyard.servers.zai_vision", options=options)
         async with Client(server) as client:
             calling = asyncio.create_task(client.call_tool("analyze_image", ASK))
-            await asyncio.wait_for(api.waiting.wait(), 60)
+            await asyncio.wait_for(api.waiting.wait(), PATIENCE)
             calling.cancel()
             await asyncio.gather(calling, return_exceptions=True)
-            await asyncio.wait_for(api.left.wait(), 60)
+            await asyncio.wait_for(api.left.wait(), PATIENCE)
         await server.close()
 
 

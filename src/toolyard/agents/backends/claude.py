@@ -394,9 +394,9 @@ class _TurnSpans:
     def begin(self, turn: int) -> None:
         self.close()
         spans, model = self._session.spans, self._session.model
-        self._turn.enter_context(spans.open("turn", f"turn {turn}", {"toolyard.turn": turn}))
+        self._turn.enter_context(spans.open("turn", str(turn), {"toolyard.turn": turn}))
         attributes = {"gen_ai.request.model": model, "gen_ai.provider.name": "anthropic"}
-        self._chat = self._request.enter_context(spans.open("chat", f"chat {model}".strip(), attributes))
+        self._chat = self._request.enter_context(spans.open("chat", model, attributes))
 
     def end_chat(self, model: str, usage: TokenUsage, cost: float | None) -> None:
         if self._chat is None:

@@ -46,6 +46,7 @@ SWEEP_SECONDS = 3600.0
 GRACE_SECONDS = 120.0
 CLOSE_SECONDS = 5.0
 """How long closing waits for the removal of discarded uploads."""
+UNUSED_ID = "0" * 32
 MAX_SIGNED = 7 * 24 * 3600.0
 """The longest life of a signed link in S3 and GCS."""
 AT_ONCE = 8
@@ -118,6 +119,9 @@ class RemoteArtifactStore:
             if not self._exists:
                 await self._breaker.run(self._bucket.ensure())
                 self._exists = True
+
+    async def check(self) -> None:
+        await self.open("", UNUSED_ID)
 
     def _key(self, tenant: str, id: str) -> str:
         return self._options.prefix + key_of(tenant, id)

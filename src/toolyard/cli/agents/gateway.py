@@ -87,7 +87,7 @@ def agent_config(config: "Config", view: GatewayView | None = None) -> "Config":
 def _local(config: "Config", view: GatewayView | None, asking: Asking) -> OpenRunGateway:
     from ...agents import LocalGateway
     from ...config.files import state_folder
-    from ...telemetry.redaction import configured_secrets
+    from ...config.secrets import possible_secrets
     from ...telemetry.tracing import open_run_spans
 
     key = session_key(None)
@@ -103,7 +103,7 @@ def _local(config: "Config", view: GatewayView | None, asking: Asking) -> OpenRu
 
     @asynccontextmanager
     async def opened() -> AsyncGenerator[RunGateway]:
-        secrets = [*known_secrets(), *configured_secrets(settings)]
+        secrets = [*known_secrets(), *possible_secrets(settings)]
         spans = open_run_spans(settings.telemetry, state_folder(settings), secrets)
         try:
             await gateway.start()

@@ -4,8 +4,9 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,7 +21,8 @@ from .. import target, traffic
 from ..configuration import loader
 from ..json_values import JsonMapping
 from ..process import log_to_stderr, stdout_for_data
-from ..ui.messages import CommandError
+from ..serving.session_key import session_key
+from ..ui.messages import CommandError, warn
 
 if TYPE_CHECKING:
     from ...catalogue.catalogue import Catalogue, ServerCatalogue
@@ -131,12 +133,16 @@ def _open(where: ConnectOptions, user: UserInterface) -> "CliSession":
         raise CommandError(f"{given} and --url at once", "give one of them")
     if (tapped := traffic.current()) is not None:
         return MountedSession(
-            loader.load_config(tapped.address_file(_address(where.url), _headers(where))), user, where
+            loader.load_config(
+                tapped.address_file(_address(where.url), sent_headers(where.headers, where.key))
+            ),
+            user,
+            where,
         )
     session = CliSession(user)
     session.open(
         _address(where.url),
-        headers=_headers(where),
+        headers=sent_headers(where.headers, where.key),
         timeout=where.timeout,
         open_timeout=where.timeout,
     )
@@ -147,20 +153,21 @@ def _address(url: str) -> str:
     return url if "://" in url else f"://{url}"  # which is refused as what it is, and not taken for a file
 
 
-def _headers(where: ConnectOptions) -> dict[str, str]:
-    headers = dict(read_header(line) for line in where.headers)
-    if where.key and "authorization" not in {name.lower() for name in headers}:
+def sent_headers(lines: Iterable[str], key: str | None) -> dict[str, str]:
+    """The headers of --header and --key; a key that cannot be one is not sent."""
+    headers = dict(read_header(line) for line in lines)
+    if key and "authorization" not in {name.lower() for name in headers}:
         from ...callers.grant_token import PREFIX, GrantError, GrantToken
         from ...callers.keys import MalformedKeyError, check_key
 
         try:
-            if where.key.startswith(PREFIX):
-                GrantToken.read(where.key)
+            if key.startswith(PREFIX):
+                GrantToken.read(key)
             else:
-                check_key(where.key)
+                check_key(key)
         except (MalformedKeyError, GrantError) as error:
             raise CommandError(error.message, error.hint) from None
-        headers["Authorization"] = f"Bearer {where.key}"
+        headers["Authorization"] = f"Bearer {key}"
     return headers
 
 
@@ -368,7 +375,7 @@ class MountedSession(CliSession):
         self._config = _for_people(config)
         # What goes wrong with a server is shown as a warning of the command, not as a log line too.
         log_to_stderr(True) if where.debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
-        self._gateway = loader.make_gateway(self._config, None)
+        self._gateway = loader.make_gateway(self._config, partial(session_key, None))
         self._lacking: dict[str, str] = {}
         """Servers that whoever runs this has no account at, and why."""
         wait = config.gateway.list_wait if where.wait is None else where.wait
@@ -384,6 +391,7 @@ class MountedSession(CliSession):
     async def _started(self, wait: float, where: ConnectOptions, user: UserInterface) -> None:
         """With a fresh look at what is new or was not well; a reason from last time may be out of date."""
         await self._gateway.start()
+        await self._warn_of_audit()
         servers = self._gateway.catalogue.servers.values()
         owners = self._owners(where.wanted) if where.wanted is not None else []
         doubtful = [
@@ -398,6 +406,17 @@ class MountedSession(CliSession):
                     command = f"`toolyard login {name}`"
                     why = "" if state.reason == UNCONNECTED else f"{state.reason}; "
                     self._lacking[name] = state.reason if command in state.reason else f"{why}run {command}"
+
+    async def _warn_of_audit(self) -> None:
+        """Calls may be refused for it, and the log that says why is not shown."""
+        from ...audit.store import AuditStoreError
+
+        audit = None if self._gateway.policy is None else self._gateway.policy.audit
+        if audit is not None and audit.is_failing:
+            try:
+                await audit.check()
+            except AuditStoreError as error:
+                warn(error.message, *([error.hint] if error.hint else []))
 
     def _owners(self, wanted: str) -> "list[ServerCatalogue]":
         """Who has what is wanted, or would have it by its name."""
@@ -424,6 +443,9 @@ class MountedSession(CliSession):
     def about(self) -> ServerDescription:
         servers = tuple(self._standings())
         notes = self._gateway.catalogue.unavailable()
+        if self._config.gateway.view != "bare":
+            clashes = {name: self.catalogue.clashes(name) for name in self.catalogue.servers}
+            notes = {name: "; ".join(found) for name, found in clashes.items() if found} | notes
         missing = {one.name: notes[one.name] for one in servers if one.name in notes}
         missing |= {
             one.name: f"{_MISSING[one.state]}{one.shown}" if one.state in _MISSING else one.detail

@@ -11,7 +11,7 @@ import msgspec
 
 from ..configuration import loader
 from ..ui.messages import CommandError, one_line
-from .connection import read_header
+from .connection import sent_headers
 
 if TYPE_CHECKING:
     from ...config import Config, GatewayConfig
@@ -31,14 +31,16 @@ def find_config(options: "GatewayOptions") -> "Config | None":
 class GatewayApi:
     """`scope` is what a credential needs, and `not_found` the hint for 404."""
 
-    def __init__(self, url: str, headers: tuple[str, ...], *, scope: str, not_found: str) -> None:
+    def __init__(
+        self, url: str, headers: tuple[str, ...], key: str | None, *, scope: str, not_found: str
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise CommandError(f"{url!r} is not an address", "as in http://127.0.0.1:8321")
         self._base = f"{parts.scheme}://{parts.netloc}"
         self._shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        self._headers = dict(read_header(line) for line in headers)
-        credential = f"--header 'Authorization: Bearer KEY', with a key that has the scope {scope}"
+        self._headers = sent_headers(headers, key)
+        credential = f"--key KEY, of a key that may: toolyard keys create NAME --scope {scope}"
         self._hints = {401: credential, 403: credential, 404: not_found}
 
     @classmethod
@@ -50,7 +52,7 @@ class GatewayApi:
 
         if options["url"] or kind_of(config.state.url) == "memory":
             url = options["url"] or _url_of(config.gateway)
-            return cls(url, options["headers"], scope=scope, not_found=not_found)
+            return cls(url, options["headers"], options["key"], scope=scope, not_found=not_found)
         if options["headers"]:
             raise CommandError("--header is for a running gateway", "add --url URL")
         return None

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,12 @@ from ..ui.terminal import Terminal
 from .options import DEFAULT_TIMEOUT, config_option, debug_option, json_option
 
 if TYPE_CHECKING:
+    from ...agents.definition import AgentDefinition, AgentLibrary
     from ...catalogue.catalogue import Catalogue, CatalogueEntry
     from ...catalogue.items import ItemKind
     from ...config import Config
     from ...config.callers import AccessConfig
-    from ...policy.access import AccessPolicy, Decision, Rights
+    from ...policy.access import AccessPolicy, Decision
     from ...policy.review import RuleMatch, UnmatchedPattern
     from ...wire.call import Principal
 
@@ -44,10 +45,14 @@ _WORDS = {"allow": "allowed", "deny": "denied", "confirm": "a person is asked", 
 
 
 class Person(Struct, frozen=True):
-    """A column of the matrix: a caller by the name that the rules have for it."""
+    """A column of the matrix: a caller by the name that the rules have for it.
+
+    An agent that has a file is one that `toolyard agent` runs, with a grant of no more than its file says.
+    """
 
     name: str
     principal: "Principal"
+    file: "AgentDefinition | None" = None
 
 
 class Item(Struct, frozen=True):
@@ -84,6 +89,13 @@ class Item(Struct, frozen=True):
 @click.option("--tenant", metavar="NAME", help="Try a tenant.")
 @click.option("--client", metavar="NAME", help="Try a client application.")
 @click.option("--scope", "scopes", multiple=True, metavar="NAME", help="Try a scope; may be repeated.")
+@click.option(
+    "--agents",
+    "agents_folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="FOLDER",
+    help="Agents as files, as for `toolyard agent`.",
+)
 @click.option("--offline", is_flag=True, help="Start no server: use the lists that were read last.")
 @config_option
 @json_option
@@ -97,6 +109,7 @@ def command(
     tenant: str | None,
     client: str | None,
     scopes: tuple[str, ...],
+    agents_folder: Path | None,
     offline: bool,
     config: Path | None,
     as_json: bool,
@@ -104,7 +117,8 @@ def command(
 ) -> None:
     """Draw the matrix of [access]: servers by callers, with how many of their tools each may use.
 
-    Callers are the agents, groups and users that the rules name. Servers whose lists are known are not
+    Callers are the agents, groups and users that the rules name. An agent with a file has no more than the
+    file leaves it. Servers whose lists are known are not
     started. Patterns that match nothing are named on standard error.
     """
     file = loader.config_file(None, config)
@@ -116,12 +130,16 @@ def command(
     changed = None if other is None else loader.load_config(other).access
     catalogue = _catalogue(settings, file, offline, debug)
     items = list(_items(catalogue))
+    library = _library(agents_folder)
     if explain is not None:
-        _explain(policy, settings, _caller(explain[0], tried), _find(explain[1], items, catalogue), as_json)
+        person = _as_its_file_says(_caller(explain[0], tried), library)
+        _explain(policy, settings, person, _find(explain[1], items, catalogue), as_json)
         return
     people = _people(settings.access, tried)
     if changed is not None:
         people = _people(changed, tried, people)
+    people = [_as_its_file_says(person, library) for person in people]
+    if changed is not None:
         _compare(policy, _policy(changed), people, items, as_json)
     elif as_json:
         print_json(_as_json(policy, people, items, catalogue))
@@ -206,6 +224,30 @@ def _people(config: "AccessConfig", tried: "Principal", known: Iterable[Person] 
     return [*people, Person(NO_AGENT if is_tried else ANYBODY_ELSE, tried)]
 
 
+def _library(folder: Path | None) -> "AgentLibrary":
+    from ...agents.definition import AgentFileError, AgentLibrary
+
+    try:
+        return AgentLibrary.load(folder)
+    except AgentFileError as error:
+        raise CommandError(error.message, *([error.hint] if error.hint else [])) from None
+
+
+def _as_its_file_says(person: Person, library: "AgentLibrary") -> Person:
+    """The agent with the grant that `toolyard agent` makes for it."""
+    from ...wire.call import Grant, Right
+
+    agent = person.principal.agent
+    file = next((one for one in library if one.name == agent), None)
+    if file is None:
+        return person
+    rights = [Right(("*",) if file.tools is None else file.tools, file.denied_tools)]
+    if file.delegated_tools:
+        rights.append(Right(("*",), file.delegated_tools))
+    grant = Grant("", (), tuple(rights), math.inf, parent_agents=(agent,))
+    return Person(person.name, replace(person.principal, grant=grant), file)
+
+
 # What
 
 
@@ -276,8 +318,19 @@ def _symbol(decision: "Decision") -> str:
     return {"allow": ALLOWED, "confirm": ASKS, "preview": PREVIEWS}[decision.verb]
 
 
-def _decide(rights: "Rights", item: Item) -> "Decision":
-    return rights.decide(item.kind, item.server, item.own, item.reads)
+def _decider(policy: "AccessPolicy", person: Person) -> "Callable[[Item], Decision]":
+    """What is decided for a caller. Its file is named only where the rules would let it."""
+    rights = policy.rights(person.principal)
+    by_rules = policy.rights(replace(person.principal, grant=None))
+
+    def decide(item: Item) -> "Decision":
+        decision = rights.decide(item.kind, item.server, item.own, item.reads)
+        if not _is_left_out(decision):
+            return decision
+        without = by_rules.decide(item.kind, item.server, item.own, item.reads)
+        return decision if without.is_visible else without
+
+    return decide
 
 
 def _draw(
@@ -286,13 +339,13 @@ def _draw(
     if not settings.access.is_on:
         click.echo("There are no rules in [access]: every caller may use everything.")
         return
-    rights = [policy.rights(person.principal) for person in people]
+    deciders = [_decider(policy, person) for person in people]
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(item.text if each else _group_of(item), []).append(item)
     rows: list[list[str]] = []
     for name, some in groups.items():
-        symbols = [[_symbol(_decide(one, item)) for item in some] for one in rights]
+        symbols = [[_symbol(decide(item)) for item in some] for decide in deciders]
         rows.append([one_line(name), *(found[0] if each else _cell(found) for found in symbols)])
     if not rows:
         click.echo("No server lists anything.")
@@ -301,6 +354,30 @@ def _draw(
     used = [symbol for symbol in _MEANS if any(symbol in cell for row in rows for cell in row[1:])]
     click.echo(click.style("\n" + "   ".join(f"{symbol} {_MEANS[symbol]}" for symbol in used), dim=True))
     click.echo(click.style(f"What no rule names is {_WORDS[settings.access.default]}.", dim=True))
+    for person in people:
+        if person.file is not None and _is_narrowed(policy, person, items):
+            click.echo(
+                click.style(f"{one_line(person.name)}: no more than {_file_of(person)} says.", dim=True)
+            )
+
+
+def _is_narrowed(policy: "AccessPolicy", person: Person, items: list[Item]) -> bool:
+    return any(map(_is_left_out, map(_decider(policy, person), items)))
+
+
+def _is_left_out(decision: "Decision") -> bool:
+    """By the agent's file, not by a rule."""
+    from ...policy.rules import GRANT
+
+    return decision.rule == GRANT
+
+
+def _file_of(person: Person) -> str:
+    from ...config.files import display_path
+
+    assert person.file is not None
+    assert person.file.path is not None
+    return display_path(person.file.path)
 
 
 def _group_of(item: Item) -> str:
@@ -341,8 +418,8 @@ def _as_json(
 ) -> dict[str, object]:
     callers: dict[str, dict[str, object]] = {}
     for person in people:
-        rights = policy.rights(person.principal)
-        callers[person.name] = {item.text: _decision_object(_decide(rights, item)) for item in items}
+        decide = _decider(policy, person)
+        callers[person.name] = {item.text: _decision_object(decide(item), person) for item in items}
     unmatched = [
         {"rule": one.rule, "verb": one.verb, "pattern": one.pattern, "hint": one.hint}
         for one in _unmatched(policy, catalogue)
@@ -350,12 +427,13 @@ def _as_json(
     return {"callers": callers, "unmatched": unmatched, "warnings": list(policy.warnings)}
 
 
-def _decision_object(decision: "Decision") -> dict[str, object]:
+def _decision_object(decision: "Decision", person: Person) -> dict[str, object]:
     conditions = [
         {"verb": one.verb, "rule": one.rule, "when": one.expression.text} for one in decision.conditions
     ]
     scopes = {"scopes": list(decision.scopes)} if decision.scopes else {}
-    said = {"verb": decision.verb, "rule": decision.rule, "visible": decision.is_visible}
+    rule = f"file {_file_of(person)}" if _is_left_out(decision) else decision.rule
+    said = {"verb": decision.verb, "rule": rule, "visible": decision.is_visible}
     return {**said, **scopes, **({"conditions": conditions} if conditions else {})}
 
 
@@ -365,7 +443,7 @@ def _decision_object(decision: "Decision") -> dict[str, object]:
 def _explain(policy: "AccessPolicy", settings: "Config", person: Person, item: Item, as_json: bool) -> None:
     from ...policy.review import matching_rules
 
-    decision = _decide(policy.rights(person.principal), item)
+    decision = _decider(policy, person)(item)
     rules = matching_rules(policy, person.principal, item.kind, item.server, item.own, item.reads)
     if as_json:
         found = [
@@ -375,7 +453,7 @@ def _explain(policy: "AccessPolicy", settings: "Config", person: Person, item: I
             for one in rules
         ]
         about = {"caller": person.name, "item": item.text, "reads": item.reads}
-        print_json({**about, **_decision_object(decision), "rules": found})
+        print_json({**about, **_decision_object(decision, person), "rules": found})
         return
     what = DEPENDS if decision.conditions else SCOPES if decision.scopes else ""
     said = _MEANS[what] if what else _WORDS[decision.verb]
@@ -387,9 +465,22 @@ def _explain(policy: "AccessPolicy", settings: "Config", person: Person, item: I
         line += f", if {one_line(one.when)}" if one.when else ""
         line += f", with {counted(len(one.scopes), 'scopes')} {' '.join(one.scopes)}" if one.scopes else ""
         click.echo(f"  {click.style('→', fg='green') if _decides(one, decision) else ' '} {line}")
+    if _is_left_out(decision):
+        click.echo(f"  {click.style('→', fg='green')} its file, {_file_of(person)}: {_words_of(person)}")
     if decision.rule == "default":
         why = f"{'else' if rules else 'no rule names it:'} the default, {settings.access.default}"
         click.echo(f"  {click.style('→', fg='green')} {why}")
+
+
+def _words_of(person: Person) -> str:
+    """`tools: git/log, mail/*; disallowedTools: mail/send`"""
+    assert person.file is not None
+    lists = {
+        "tools": person.file.tools,
+        "disallowedTools": person.file.denied_tools,
+        "delegatedTools": person.file.delegated_tools,
+    }
+    return "; ".join(f"{key}: {', '.join(names)}" for key, names in lists.items() if names)
 
 
 def _reading(item: Item) -> str:
@@ -415,7 +506,7 @@ def _compare(
 ) -> None:
     found: dict[str, dict[str, list[str]]] = {}
     for person in people:
-        changes = _changes(before.rights(person.principal), after.rights(person.principal), items)
+        changes = _changes(_decider(before, person), _decider(after, person), items)
         if any(changes.values()):
             found[person.name] = changes
     if as_json:
@@ -426,10 +517,12 @@ def _compare(
         _print_changes(found)
 
 
-def _changes(before: "Rights", after: "Rights", items: list[Item]) -> dict[str, list[str]]:
+def _changes(
+    before: "Callable[[Item], Decision]", after: "Callable[[Item], Decision]", items: list[Item]
+) -> dict[str, list[str]]:
     changes: dict[str, list[str]] = {"added": [], "removed": [], "changed": []}
     for item in items:
-        old, new = _decide(before, item), _decide(after, item)
+        old, new = before(item), after(item)
         if old.is_visible != new.is_visible:
             changes["added" if new.is_visible else "removed"].append(item.text)
         elif _what(old) != _what(new):

@@ -12,13 +12,24 @@ import click
 from msgspec.structs import replace
 
 from ...config import Config
-from ...config.errors import nearest_or_all
+from ...config.errors import ConfigValueError, nearest_or_all
+from ...config.names import check_server_name
 from ...config.servers import OWN_PROGRAM, is_table
 from ...upstream.errors import WANTS_LOGIN
 from ..client.connection import READY, ConnectOptions
 from ..configuration.file import ConfigFile, config_path, edited_file_option, secrets_in
 from ..json_values import as_list
-from ..presets.adding import Addition, RecipeOptions, addition, advise, find_preset, install, read_recipe
+from ..presets.adding import (
+    Addition,
+    RecipeOptions,
+    addition,
+    advise,
+    approve,
+    find_preset,
+    install,
+    read_recipe,
+    shown_source,
+)
 from ..presets.listing import show as show_presets
 from ..presets.recipe import ServerRecipe
 from ..process import stdout_for_data
@@ -85,6 +96,7 @@ class AddCommand(click.Command):
 @edited_file_option
 @click.option("--force", is_flag=True, help="Replace a server of the same name.")
 @click.option("--no-check", is_flag=True, help="Do not try the server first.")
+@click.option("--yes", is_flag=True, help="With --from: add what starts a program without asking.")
 @json_option
 @debug_option
 def add(
@@ -106,13 +118,14 @@ def add(
     config: Path | None,
     force: bool,
     no_check: bool,
+    yes: bool,
     as_json: bool,
     debug: bool,
 ) -> None:
     """Add the server NAME: a COMMAND to start, a URL, a --module, or without these a preset.
 
     `toolyard add --list` shows the presets, which are started from environments of their own; what one needs
-    is asked for, or given by --env and --option. --from adds what a server.json describes.
+    is asked for, or given by --env and --option. --from adds what a server.json describes, after showing it.
 
     The server is started or connected to first; if that fails, nothing is written. Options of the command
     go after `--`: toolyard add git -- uvx mcp-server-git --repository . Variables such as '${TOKEN}' are
@@ -130,6 +143,8 @@ def add(
     recipe = _recipe(name, words, module, source, via)
     if recipe is None and (called or version or save_secrets or via):
         raise CommandError("--as, --version, --save-secrets and --via are for presets and --from")
+    if yes and source is None:
+        raise CommandError("--yes without --from", "nothing else is asked for")
     file = ConfigFile(config_path(config))
     added: Addition | None = None
     fields: dict[str, Any]
@@ -154,6 +169,8 @@ def add(
     replaced = name in file.servers
     file.set_server(name, file.adapt_fields(fields))
     checked = file.check()
+    if added is not None and source is not None:
+        approve(added, shown_source(source), yes)
     if added is not None and not no_check:
         install(added.recipe)
     found = "" if no_check else _try_server(name, fields, checked, debug)
@@ -273,6 +290,10 @@ def _pairs(given: tuple[str, ...], sign: str, option: str, form: str) -> dict[st
 
 
 def _refuse_taken(name: str, file: ConfigFile, force: bool) -> None:
+    try:
+        check_server_name(name)
+    except ConfigValueError as error:
+        raise CommandError(f"no server can have the name {name!a}", error.hint or FORMS) from None
     if name in file.servers:
         if not force:
             raise CommandError(f"{file.label} already has a server {name!r}", "--force replaces it")

@@ -51,6 +51,7 @@ class AgentOptions(TypedDict):
     max_time: float | None
     max_reply: int | None
     context_tokens: int | None
+    text_calls: bool
     workspace: Path | None
     resume: str | None
     view: Any
@@ -96,7 +97,15 @@ def agent_options(command: F) -> F:
             help="The folder of the run. Default: a new one in the state folder.",
         ),
         click.option(
-            "--context-tokens", type=positive, metavar="N", help="How much of the conversation is sent."
+            "--context-tokens",
+            type=positive,
+            metavar="N",
+            help="How much is sent: prompt, tools, conversation.",
+        ),
+        click.option(
+            "--text-calls",
+            is_flag=True,
+            help="The model writes calls of tools into its text; some are known to.",
         ),
         click.option("--max-reply", type=positive, metavar="N", help="The longest reply, in tokens."),
         click.option("--max-time", type=DURATION, metavar="TIME", help="Such as 90, 30m or 2h. Default: 1h."),
@@ -190,6 +199,7 @@ class _Prepared(msgspec.Struct, frozen=True):
     agent: str
     model: str
     backend: "Backend"
+    text_calls: bool
     limits: "RunLimits"
 
     def runner(self, gateway: RunGateway, display: "RunDisplay") -> "AgentRunner":
@@ -198,7 +208,7 @@ class _Prepared(msgspec.Struct, frozen=True):
         tapped = traffic.current()
         return AgentRunner(
             gateway.access,
-            lambda spec: self.backend if spec == self.model else traffic.open_backend(spec),
+            lambda spec: self.backend if spec == self.model else traffic.open_backend(spec, self.text_calls),
             self.folder,
             library=self.library,
             model=self.model,
@@ -249,7 +259,7 @@ def _prepare(options: AgentOptions, display: "RunDisplay", *, needs_task: bool =
             name = options["agent"] or "main"
             library.get(name)
             model = _model(options["model"], options["backend"], "")
-            _backend(model)
+            _backend(model, options["text_calls"])
             folder = RunFolder.create(workspace, secrets=secrets)
         else:
             folder = RunFolder.open(find_run(resume, runs_folder()), secrets=secrets)
@@ -261,15 +271,17 @@ def _prepare(options: AgentOptions, display: "RunDisplay", *, needs_task: bool =
             model = _model(options["model"], options["backend"], folder.record.model)
     except (RunFolderError, UnknownAgentError) as error:
         raise CommandError(error.message, *filter(None, [error.hint])) from None
-    return _Prepared(opened, library, folder, name, model, _backend(model), _limits(options))
+    written = options["text_calls"]
+    backend = _backend(model, written)
+    return _Prepared(opened, library, folder, name, model, backend, written, _limits(options))
 
 
-def _backend(model: str) -> "Backend":
+def _backend(model: str, text_calls: bool) -> "Backend":
     """Opened before the run, so that a missing key is an error of the command and not of the run."""
     from ...agents.backends.base import ModelError
 
     try:
-        return traffic.open_backend(model)
+        return traffic.open_backend(model, text_calls)
     except ModelError as error:
         raise CommandError(error.message, *filter(None, [error.hint])) from None
 

@@ -1,4 +1,4 @@
-"""`toolyard approvals`: the calls that wait for a person, and the decision about one of them.
+"""`toolyard approvals`: the calls that wait for a person, the decision about one, and those that stand.
 
 Reads and writes the state store of the configuration. A store in memory belongs to the running gateway, so
 then, or with --url, the command asks the gateway over HTTP.
@@ -31,6 +31,7 @@ DecisionWord = Literal["approve", "deny"]
 WATCH_SECONDS = 1.0
 MAX_ARGUMENTS = 60
 _HEADINGS = ("id", "who", "what", "arguments", "age", "left")
+_STANDING_HEADINGS = ("id", "who", "what", "by", "age", "left")
 
 
 class ApprovalSource(Protocol):
@@ -39,6 +40,10 @@ class ApprovalSource(Protocol):
     async def rows(self) -> list[Row]: ...
 
     async def decide(self, id: str, decision: DecisionWord, by: str, always: bool) -> Row: ...
+
+    async def standing(self) -> list[Row]: ...
+
+    async def withdraw(self, id: str) -> Row: ...
 
 
 @click.group("approvals", invoke_without_command=True, short_help="Decide calls that wait for a person.")
@@ -96,6 +101,35 @@ def deny(id: str, by: str | None, as_json: bool, **options: Unpack[GatewayOption
     _decide(options, "deny", id, by, False, as_json)
 
 
+@command.command("standing", short_help="List what is approved for conversations.")
+@gateway_options
+@json_option
+def standing(as_json: bool, **options: Unpack[GatewayOptions]) -> None:
+    """List the tools that somebody approved for the rest of a conversation."""
+    found = _run(options, lambda source: source.standing())
+    if as_json:
+        print_json(found)
+    elif not found:
+        click.echo("Nothing is approved for a conversation.")
+    else:
+        print_table(_STANDING_HEADINGS, [_cells(row, one_line(str(row["by"]))) for row in found])
+        hint(f"toolyard approvals withdraw {found[0]['id']}")
+
+
+@command.command("withdraw", short_help="Ask again in a conversation.")
+@click.argument("id", metavar="ID")
+@gateway_options
+@json_option
+def withdraw(id: str, as_json: bool, **options: Unpack[GatewayOptions]) -> None:
+    """Withdraw what is approved as ID: the next call is asked about again. A call under way goes on."""
+    withdrawn = _run(options, lambda source: source.withdraw(id))
+    if as_json:
+        print_json(withdrawn)
+        return
+    what = f"{withdrawn['server']}/{withdrawn['tool']} for {withdrawn['who']}"
+    click.echo(f"Withdrew {one_line(str(withdrawn['id']))}: {one_line(what)}.")
+
+
 def _user() -> str:
     import getpass
 
@@ -136,26 +170,31 @@ def _print(found: list[Row]) -> None:
     if not found:
         click.echo("No call waits for approval.")
         return
-    print_table(_HEADINGS, [_cells(row) for row in found])
+    print_table(_HEADINGS, [_cells(row, _arguments(row)) for row in found])
     hint(f"toolyard approvals approve {found[0]['id']}, or deny {found[0]['id']}")
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _arguments(row: Row) -> str:
     arguments = msgspec.json.encode(row["arguments"]).decode()
-    shown = arguments if len(arguments) <= MAX_ARGUMENTS else f"{arguments[: MAX_ARGUMENTS - 1]}…"
+    return one_line(arguments if len(arguments) <= MAX_ARGUMENTS else f"{arguments[: MAX_ARGUMENTS - 1]}…")
+
+
+def _cells(row: Row, shown: str) -> tuple[str, ...]:
     return (
         one_line(str(row["id"])),
         one_line(str(row["who"])),
         one_line(f"{row['server']}/{row['tool']}"),
-        one_line(shown),
+        shown,
         _span(float(row["age_seconds"])),
         _span(float(row["seconds_left"])),
     )
 
 
 def _span(seconds: float) -> str:
-    """`12 s`, `5 min`."""
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    """`12 s`, `5 min`, `7 h`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
 
 
 # Where the calls are
@@ -217,9 +256,25 @@ class _Store:
         assert decided.verdict is not None
         return {"id": decided.id, **msgspec.structs.asdict(decided.verdict)}
 
+    async def standing(self) -> list[Row]:
+        now = time.time()
+        return [standing.as_row(now) for standing in await self._pending.list_standing()]
+
+    async def withdraw(self, id: str) -> Row:
+        from ...policy.pending import ApprovalError
+
+        try:
+            return (await self._pending.withdraw(id)).as_row(time.time())
+        except ApprovalError as error:
+            raise CommandError(str(error), "toolyard approvals standing lists what is approved") from None
+
 
 class _Waiting(msgspec.Struct):
     approvals: list[Row]
+
+
+class _Standing(msgspec.Struct):
+    standing: list[Row]
 
 
 class _Gateway:
@@ -234,3 +289,9 @@ class _Gateway:
     async def decide(self, id: str, decision: DecisionWord, by: str, always: bool) -> Row:
         wanted = {"decision": decision, "by": by, "always": always}
         return await self._api.request("POST", f"/approvals/{quote(id, safe='')}", Row, wanted)
+
+    async def standing(self) -> list[Row]:
+        return (await self._api.request("GET", "/approvals/standing", _Standing)).standing
+
+    async def withdraw(self, id: str) -> Row:
+        return await self._api.request("DELETE", f"/approvals/standing/{quote(id, safe='')}", Row)

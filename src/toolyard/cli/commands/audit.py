@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ...file_access import is_missing
 from ...wire.seal import KEY_VARIABLE
 from ..configuration import loader
 from ..serving.session_key import session_key
@@ -197,7 +198,7 @@ def _keys(files: tuple[Path, ...]) -> list[bytes]:
     if files:
         return [key for file in files if (key := session_key(file)) is not None]
     home = state_home()
-    exists = bool(os.environ.get(KEY_VARIABLE)) or (home is not None and (home / "key").exists())
+    exists = bool(os.environ.get(KEY_VARIABLE)) or (home is not None and not is_missing(home / "key"))
     key = session_key(None) if exists else None
     return [] if key is None else [key]
 

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from ...app import Gateway
     from ...catalogue.catalogue import Catalogue, ServerCatalogue
     from ...config import Config, ServerConfig
-    from ...config.diagnosis import ConfigFinding
+    from ...config.diagnosis import ConfigFinding, Diagnosis
+    from ...config.models import EnvFile
     from ...policy.access import AccessPolicy
 
+BUNDLED_SECONDS = 10.0
 FAILED = 1
 """The exit status if something has to be corrected."""
 
@@ -75,16 +77,20 @@ def command(connect: bool, timeout: float | None, config: Path | None, as_json: 
         findings += unusable
         # First, because lists that are read now are those that the patterns of rules are held against.
         servers = _try_servers(found.config, timeout, debug) if connect and not unusable else []
+        if not connect and found.config.access.rules:
+            _read_bundled(found.config, debug)
         findings += _further_findings(found.config, file)
         if not unusable:
             findings += _login_findings(found.config, file)
     if as_json:
-        print_json(_as_json(found.files, findings, servers))
+        print_json(_as_json(found, findings, servers))
     else:
         _print_findings(file, found.files, found.config, findings)
         if servers:
             click.echo()
             _print_servers(servers)
+        elif not connect and found.config is not None and (unread := _in_question(found.config)):
+            hint(f"no rule was held against the unknown tools of {', '.join(unread)}; --connect reads them")
         elif connect and any(one.level == "error" for one in findings):
             hint("no server was tried: correct the file first")
     if any(one.level == "error" for one in findings) or any(one.problem for one in servers):
@@ -105,6 +111,11 @@ def _further_findings(config: "Config", file: Path) -> "Iterator[ConfigFinding]"
     from ..serving.http import is_loopback
 
     name = display_path(file)
+    yield from _module_findings(config, name)
+    beside = file.parent / ".env"
+    if config.broken and config.env_file is None and beside.is_file():
+        reason = f"{display_path(beside)} is not read"
+        yield ConfigFinding("warning", name, reason, 'env_file = ".env" at the top reads its variables')
     if not config.servers and not config.broken:
         yield ConfigFinding("warning", name, "has no servers", "`toolyard add` adds one")
     if not is_loopback(config.gateway.host) and not config.auth.knows_callers:
@@ -121,6 +132,13 @@ def _further_findings(config: "Config", file: Path) -> "Iterator[ConfigFinding]"
             "has a 'public_url', and there is no way to know who calls",
             "add [auth] and keys = true, unless the proxy in front knows callers",
         )
+    if config.auth.server is not None and config.gateway.public_url and not config.gateway.proxies:
+        yield ConfigFinding(
+            "warning",
+            f"{name}: [gateway]",
+            "has a 'public_url' and no 'proxies': wrong passwords of all clients are counted together",
+            'name the proxy in front, as in proxies = ["127.0.0.1"]',
+        )
     try:
         Limiter(config.limits, MemoryState(), config.access.groups)
     except ConfigError as error:
@@ -133,6 +151,24 @@ def _further_findings(config: "Config", file: Path) -> "Iterator[ConfigFinding]"
     for line in policy.warnings:
         yield ConfigFinding("warning", f"{name}: [access]", line)
     yield from _unmatched(config, policy, name)
+
+
+def _module_findings(config: "Config", name: str) -> "Iterator[ConfigFinding]":
+    """Modules that do not exist. Those that do are not run."""
+    from ...config import InProcess
+    from ...config.diagnosis import ConfigFinding
+    from ...config.errors import nearest
+    from ...config.servers import BUNDLED
+    from ...kit.loader import LoadError, look_for
+
+    for server in config.servers:
+        if isinstance(server.where, InProcess):
+            try:
+                look_for(server.where.module)
+            except LoadError as error:
+                bundled = nearest(server.where.module, BUNDLED)
+                hint = " ".join([bundled] if bundled else error.hints)
+                yield ConfigFinding("error", f"{name}: [servers.{server.name}]", error.message, hint)
 
 
 def _vault_findings(config: "Config", file: Path) -> "Iterator[ConfigFinding]":
@@ -177,12 +213,40 @@ def _unmatched(config: "Config", policy: "AccessPolicy", name: str) -> "Iterator
 
     catalogue = _last_seen(config)
     servers = [*(server.name for server in (*config.servers, *config.broken)), *config.disabled]
-    unread = [server.name for server in catalogue.servers.values() if not server.was_read]
-    unread += [server for server in servers if server not in catalogue.servers]
+    unread = [*_unread(catalogue), *(server for server in servers if server not in catalogue.servers)]
     entries = {kind: catalogue.all(kind) for kind in KINDS}
     for one in unmatched_patterns(policy, servers, entries, unread):
         place = f"{name}: [access] {one.rule}"
         yield ConfigFinding("warning", place, f"{one.verb} {one.pattern!r} matches nothing", one.hint)
+
+
+def _unread(catalogue: "Catalogue") -> list[str]:
+    return [server.name for server in catalogue.servers.values() if not server.was_read]
+
+
+def _in_question(config: "Config") -> list[str]:
+    """Servers that were never read, and that a rule says something about."""
+    from ...config import ConfigError
+    from ...policy.access import AccessPolicy
+    from ...policy.review import servers_in_question
+
+    try:
+        return servers_in_question(AccessPolicy(config.access), _unread(_last_seen(config)))
+    except ConfigError:  # named among the findings
+        return []
+
+
+def _read_bundled(config: "Config", debug: bool) -> None:
+    """Read the lists of bundled servers, which starts nothing and runs no code but ours."""
+    from ...config import InProcess
+
+    bundled = tuple(
+        server
+        for server in config.servers
+        if isinstance(server.where, InProcess) and server.where.module.startswith("toolyard.servers.")
+    )
+    if bundled:
+        _try_servers(replace(config, servers=bundled, broken=(), disabled=()), BUNDLED_SECONDS, debug)
 
 
 def _print_findings(
@@ -199,12 +263,21 @@ def _print_findings(
         counts.insert(0, counted(len(files), "files"))
     verdict = "ok" if not errors else "not usable" if config is None else "needs correction"
     click.echo(f"{display_path(file)}: {', '.join([verdict, *counts])}")
+    if config is not None and (variables := config.env_file) is not None:
+        click.echo(f"{display_path(variables.path)}: {_variables_line(variables)}")
     if findings:
         rows = [
             (one.level, one_line(one.place), one_line(one.problem), one_line(one.hint)) for one in findings
         ]
         click.echo()
         print_table(("", "where", "what is wrong", "what to do"), rows)
+
+
+def _variables_line(variables: "EnvFile") -> str:
+    """`2 variables: A, B; already set: C`"""
+    names = f": {', '.join(variables.names)}" if variables.names else ""
+    others = f"; already set: {', '.join(variables.already_set)}" if variables.already_set else ""
+    return f"{counted(len(variables.names), 'variables')}{names}{others}"
 
 
 # The servers
@@ -304,12 +377,13 @@ def _print_servers(servers: list[CheckedServer]) -> None:
 
 
 def _as_json(
-    files: tuple[Path, ...], findings: "list[ConfigFinding]", servers: list[CheckedServer]
+    found: "Diagnosis", findings: "list[ConfigFinding]", servers: list[CheckedServer]
 ) -> dict[str, object]:
     failed = any(one.level == "error" for one in findings) or any(one.problem for one in servers)
     return {
         "ok": not failed,
-        "files": [str(path) for path in files],
+        "files": [str(path) for path in found.files],
+        "env_file": to_builtins(None if found.config is None else found.config.env_file, enc_hook=str),
         "findings": to_builtins(findings),
         "servers": to_builtins(servers),
     }

@@ -1,7 +1,7 @@
 """`toolyard doctor`: whether this machine and this installation have what the configuration needs.
 
-Writes nothing to this machine and starts no server: it asks stores whether they answer, and looks at
-programs, packages, files, the port, the clock and variables. `toolyard check` looks at the configuration.
+Starts no server and leaves nothing behind: it writes to stores and folders and removes what it wrote, and
+looks at programs, packages, the port, the clock and variables. `toolyard check` looks at the configuration.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -23,7 +24,8 @@ import click
 from msgspec import Struct, to_builtins
 
 from ..._version import __version__
-from ...extras import install_command
+from ...extras import PURPOSES, install_command, missing
+from ...file_access import current_user, explain, is_missing, refusal, try_writing
 from ..configuration import loader
 from ..serving.session_key import CREATE_HINT, default_key_file
 from ..ui.messages import CommandError, one_line
@@ -43,6 +45,9 @@ MIN_DISK = 200_000_000
 MIN_FILES = 1024
 DAY = 86400.0
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
+MAX_LOOKED_AT = 10_000
+"""Files of the state folder."""
+_REACHABLE = "is it running, and reachable?"
 _SYMBOLS = {"ok": "ok", "warn": "warn", "fail": "FAIL"}
 
 
@@ -68,7 +73,7 @@ def command(key_file: Path | None, config: Path | None, as_json: bool, debug: bo
     """Check what the servers of the configuration need from this machine.
 
     Python, extras, programs, the browser, stores, the key, the state folder, the port, the clock and proxies.
-    Writes nothing to this machine. Exit status: 0, or 1 if a check failed. Warnings do not count.
+    What it writes as a trial it removes. Exit status: 0, or 1 if a check failed. Warnings do not count.
     """
     results = list(_examine(config, key_file))
     failed = sum(one.level == "fail" for one in results)
@@ -146,59 +151,23 @@ def _configuration(config: "Config", file: Path) -> CheckResult:
 
 def _extras(config: "Config") -> Iterator[CheckResult]:
     """Each extra that the configuration needs, then those that it does not."""
-    packages = _packages_by_extra()
     needed: dict[str, list[str]] = {}
     for extra, who in _needs(config):
         needed.setdefault(extra, []).append(who)
     for extra, users in needed.items():
         by = ", ".join(dict.fromkeys(users))
-        missing = [name for name in packages.get(extra, ()) if not _is_installed(name)]
-        if extra not in packages:
-            found = f"this installation does not know it, for {by}"
-            yield CheckResult(f"extra {extra}", "warn", found, "install a newer Toolyard")
-        elif missing:
-            found = f"{' and '.join(missing)} missing, for {by}"
+        if absent := missing(extra):
+            found = f"{' and '.join(absent)} missing, for {by}"
             yield CheckResult(f"extra {extra}", "fail", found, install_command(extra))
         else:
             yield CheckResult(f"extra {extra}", "ok", f"installed, for {by}")
     wanted = dict(_wants(config))
-    absent = [
-        extra
-        for extra, names in packages.items()
-        if extra not in needed and extra != "dev" and not all(map(_is_installed, names))
-    ]
-    for extra in [extra for extra in absent if extra in wanted]:
-        absent.remove(extra)
+    others = [extra for extra in PURPOSES if extra not in needed and missing(extra)]
+    for extra in [extra for extra in others if extra in wanted]:
+        others.remove(extra)
         yield CheckResult(f"extra {extra}", "warn", f"not installed: {wanted[extra]}", install_command(extra))
-    if absent:
-        yield CheckResult("other extras", "ok", f"not installed and not needed: {', '.join(absent)}")
-
-
-def _packages_by_extra() -> dict[str, list[str]]:
-    """From the metadata of the installed package: names of packages by extra."""
-    import re
-    from importlib.metadata import PackageNotFoundError, requires
-
-    found: dict[str, list[str]] = {}
-    try:
-        lines = requires("toolyard") or []
-    except PackageNotFoundError:  # run from a source tree
-        return found
-    for line in lines:
-        name, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"]([\w-]+)['\"]", line)
-        if name and extra:
-            found.setdefault(extra[1], []).append(name[0])
-    return found
-
-
-def _is_installed(package: str) -> bool:
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        distribution(package)
-    except PackageNotFoundError:
-        return False
-    return True
+    if others:
+        yield CheckResult("other extras", "ok", f"not installed and not needed: {', '.join(others)}")
 
 
 _OF_SERVERS = {
@@ -366,36 +335,32 @@ def _playwrights_browser() -> str:
 
 
 def _folder(folder: Path | None) -> Iterator[CheckResult]:
+    title = "state folder"
     if folder is None:
-        yield CheckResult(
-            "state folder", "warn", "this user has no home folder", "set state_dir in [gateway]"
-        )
+        yield CheckResult(title, "warn", "this user has no home folder", "set state_dir in [gateway]")
         return
-    if not folder.exists():
-        above = next(parent for parent in folder.parents if parent.exists())
-        if os.access(above, os.W_OK | os.X_OK):
-            yield CheckResult("state folder", "ok", f"{folder}: made on first use")
-        else:
-            yield CheckResult(
-                "state folder", "fail", f"{folder} cannot be made in {above}", "set state_dir in [gateway]"
-            )
+    try:
+        try_writing(folder)
+    except OSError as error:
+        fault = explain(error, folder / "key" if is_missing(folder) else folder)
+        yield CheckResult(title, "fail", fault.reason, f"{fault.hint}; or set state_dir in [gateway]")
         return
-    if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        yield CheckResult(
-            "state folder",
-            "fail",
-            f"{folder} cannot be written",
-            f"give it to this user: chown {_user()} {folder}",
-        )
+    if is_missing(folder):
+        yield CheckResult(title, "ok", f"{folder}: made on first use")
         return
-    open_to_others = _open_to_others(folder)
-    if open_to_others:
-        yield CheckResult("state folder", "warn", f"others can read {folder}", f"chmod 700 {folder}")
+    if _open_to_others(folder):
+        yield CheckResult(title, "warn", f"others can read {folder}", f"chmod 700 {folder}")
     else:
-        yield CheckResult("state folder", "ok", str(folder))
+        yield CheckResult(title, "ok", str(folder))
     for secret in sorted({folder / "key", folder / "profiles.key"}):
-        if secret.is_file() and _open_to_others(secret):
-            yield CheckResult("state folder", "fail", f"others can read {secret}", f"chmod 600 {secret}")
+        if os.path.isfile(secret) and _open_to_others(secret):
+            yield CheckResult(title, "fail", f"others can read {secret}", f"chmod 600 {secret}")
+    within = sorted(islice(_within(folder), MAX_LOOKED_AT))
+    refused = [fault for path in within if (fault := refusal(path)) is not None]
+    if refused:
+        more = f", and {len(refused) - 1} more below {folder}" if len(refused) > 1 else ""
+        hint = f"chown -R {current_user()} {folder}" if more else refused[0].hint
+        yield CheckResult(title, "warn", f"{refused[0].reason}{more}", hint)
     free = shutil.disk_usage(folder).free
     if free < MIN_DISK:
         yield CheckResult(
@@ -405,17 +370,16 @@ def _folder(folder: Path | None) -> Iterator[CheckResult]:
         yield CheckResult("disk", "ok", f"{format_size(free)} free")
 
 
+def _within(folder: Path) -> Iterator[Path]:
+    """What is in a folder, and in the folders there."""
+    for path in folder.iterdir():
+        yield path
+        if os.path.isdir(path) and refusal(path) is None:
+            yield from path.iterdir()
+
+
 def _open_to_others(path: Path) -> bool:
     return os.name == "posix" and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
-
-
-def _user() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # no such user in a container
-        return str(os.getuid())
 
 
 def _signing_key(config: "Config", key_file: Path | None) -> CheckResult:
@@ -434,7 +398,7 @@ def _signing_key(config: "Config", key_file: Path | None) -> CheckResult:
         shared = is_shared(config.state.url)
     except StateError:
         shared = False  # the check of the store says so
-    if not path.exists():
+    if is_missing(path):
         if shared:
             found = f"{path} does not exist, and a shared state needs one key for all gateways"
             return CheckResult(title, "warn", found, f"set {KEY_VARIABLE} for each of them; {CREATE_HINT}")
@@ -442,7 +406,8 @@ def _signing_key(config: "Config", key_file: Path | None) -> CheckResult:
     try:
         value = path.read_bytes().strip()
     except OSError as error:
-        return CheckResult(title, "fail", f"{path}: {error.strerror}", f"chown {_user()} {path}")
+        fault = explain(error, path)
+        return CheckResult(title, "fail", fault.reason, fault.hint)
     judged = _judged_key(title, str(path), value)
     if judged.level == "ok" and _open_to_others(path):
         return CheckResult(title, "warn", f"others can read {path}", f"chmod 600 {path}")
@@ -464,8 +429,12 @@ def _judged_key(title: str, source: str, value: bytes) -> CheckResult:
 async def _stores(config: "Config", folder: Path | None) -> list[CheckResult]:
     from ...vault.factory import needs_vault
 
+    state = await _asked("state store", lambda: _ask_state(config, folder))
+    if state.level == "ok" and (lost := _lost_with_memory(config)):
+        found = f"memory: {' and '.join(lost)} end with the process"
+        state = CheckResult(state.check, "warn", found, 'url = "sqlite:" in [state] keeps them')
     return [
-        await _asked("state store", lambda: _ask_state(config, folder)),
+        state,
         *(
             [await _asked("result store", lambda: _ask_results(config, folder))]
             if config.results.shape
@@ -484,7 +453,7 @@ def _logins(config: "Config") -> Iterator[CheckResult]:
 
 
 async def _asked(title: str, ask: Callable[[], Awaitable[str]]) -> CheckResult:
-    """Ask a store once, within a time limit. Their errors quote no passwords."""
+    """Try a store once, within a time limit. Their errors quote no passwords."""
     from ...artifacts.store import ArtifactStoreError
     from ...audit.store import AuditStoreError
     from ...config import ConfigError
@@ -497,32 +466,43 @@ async def _asked(title: str, ask: Callable[[], Awaitable[str]]) -> CheckResult:
         async with asyncio.timeout(ANSWER_SECONDS):
             found = await ask()
     except TimeoutError:
-        return CheckResult(
-            title, "fail", f"no answer within {ANSWER_SECONDS:g} s", "is it running, and reachable?"
-        )
-    except (StateError, ConfigError, ArtifactStoreError, AuditStoreError, VaultError, OSError) as error:
-        reason = getattr(error, "message", "") or getattr(error, "reason", "") or str(error)
-        return CheckResult(
-            title, "fail", redact(reason), getattr(error, "hint", "") or "is it running, and reachable?"
-        )
+        return CheckResult(title, "fail", f"no answer within {ANSWER_SECONDS:g} s", _REACHABLE)
+    except OSError as error:
+        fault = explain(error, Path(error.filename or "."))
+        return CheckResult(title, "fail", fault.reason, fault.hint)
+    except ArtifactStoreError as error:
+        return CheckResult(title, "fail", redact(error.details or error.reason), error.hint or _REACHABLE)
+    except (StateError, ConfigError, AuditStoreError, VaultError) as error:
+        return CheckResult(title, "fail", redact(error.message), error.hint or _REACHABLE)
     return CheckResult(title, "ok", f"{found}, {(time.monotonic() - began) * 1000:.0f} ms")
+
+
+def _lost_with_memory(config: "Config") -> list[str]:
+    """What a gateway that others use should not forget, if its state is in memory. Its keys are not."""
+    from ...state.store import kind_of
+
+    if kind_of(config.state.url) != "memory":
+        return []
+    lost = ["sessions and approvals"] if config.auth.knows_callers else []
+    return lost + (["the counts of limits"] if config.limits.rules else [])
 
 
 async def _ask_state(config: "Config", folder: Path | None) -> str:
     from ...state.factory import open_state
-    from ...state.store import file_of, kind_of
+    from ...state.store import file_of, kind_of, try_state
 
     kind = kind_of(config.state.url)
     if kind == "memory":
         return "memory: ends with the process"
-    if kind == "sqlite" and not file_of(config.state.url, folder).exists():
+    if kind == "sqlite" and is_missing(file := file_of(config.state.url, folder)):
+        await asyncio.to_thread(try_writing, file.parent)
         return "sqlite: made on first use"
     state = open_state(config.state.url, folder)
     try:
-        await state.get("there")
+        await try_state(state)
     finally:
         await state.close()
-    return f"{kind} answers"
+    return f"{kind} answers, and takes an entry"
 
 
 async def _ask_results(config: "Config", folder: Path | None) -> str:
@@ -532,10 +512,10 @@ async def _ask_results(config: "Config", folder: Path | None) -> str:
 
     store = open_store(config.store, folder, ResultLinks(Sealer(), config.store.public_url))
     try:
-        await store.open("", "0" * 32)
+        await store.check()
     finally:
         await store.close()
-    return f"{store.type} answers"
+    return "local takes a file" if store.type == "local" else f"{store.type} answers"
 
 
 async def _ask_vault(config: "Config", folder: Path | None) -> str:
@@ -550,14 +530,15 @@ async def _ask_audit(config: "Config", folder: Path | None) -> str:
     from ...audit.log import open_audit_store
 
     kind = _scheme(config.audit.url)
-    if kind in ("file", "sqlite"):
-        return f"{kind}: kept on this machine"  # asking would make it
     store = open_audit_store(config.audit, folder, ChainKey(None))
     try:
-        await store.chains()
+        if kind == "sqlite" and is_missing(Path(store.place)):
+            await asyncio.to_thread(try_writing, Path(store.place).parent)
+            return "sqlite: made on first use"
+        await store.check()
     finally:
         await store.close()
-    return f"{kind} answers"
+    return f"{kind} takes a record"
 
 
 # The machine

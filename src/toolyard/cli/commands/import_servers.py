@@ -4,8 +4,10 @@ Owns the locations of those files, and the comparison of a server there with the
 """
 
 import os
+import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,14 @@ from ...config import ConfigError
 from ...config.errors import ConfigValueError, UnusableEntryError
 from ...config.files import display_path, read
 from ...config.loader import is_foreign, server_tables
+from ...config.names import ServerNames, check_server_name, fitting_server_name
+from ...config.references import references_in
 from ...config.servers import COMMON, SWITCHES, ServerEntry, own_fields, server_config
-from ..configuration.file import ConfigFile, config_path, edited_file_option, secrets_in
+from ...config.values import variables_in
+from ..configuration.file import ConfigFile, config_path, edited_file_option, secrets_in, shown_start
 from ..configuration.loader import config_error
 from ..json_values import JsonMapping, as_list, as_object
-from ..ui.messages import CommandError, hint, one_line, warn
+from ..ui.messages import CommandError, can_ask, hint, one_line, warn
 from ..ui.output import print_json
 from ..ui.tables import counted, print_table
 from .options import debug_option, json_option
@@ -45,14 +50,26 @@ def program_files(folder: Path) -> list[ProgramFile]:
     home = Path(os.path.expanduser("~"))
     roots = _settings_folders(home)
     return [
-        ProgramFile(CLAUDE_CODE, folder / ".mcp.json"),
-        ProgramFile(CURSOR, folder / ".cursor" / "mcp.json"),
-        ProgramFile(VSCODE, folder / ".vscode" / "mcp.json"),
+        *_files_of(folder),
         ProgramFile(CLAUDE_CODE, _claude_folder(home) / ".claude.json"),
         *(ProgramFile(CLAUDE_DESKTOP, root / "Claude" / "claude_desktop_config.json") for root in roots),
         ProgramFile(CURSOR, home / ".cursor" / "mcp.json"),
         *(ProgramFile(VSCODE, root / "Code" / "User" / "mcp.json") for root in roots),
     ]
+
+
+def _files_of(folder: Path) -> list[ProgramFile]:
+    """The files that a folder may have, and come with."""
+    return [
+        ProgramFile(CLAUDE_CODE, folder / ".mcp.json"),
+        ProgramFile(CURSOR, folder / ".cursor" / "mcp.json"),
+        ProgramFile(VSCODE, folder / ".vscode" / "mcp.json"),
+    ]
+
+
+def _strange_files(folder: Path) -> list[ProgramFile]:
+    """The files of a folder that may not be the user's own words."""
+    return [] if folder == Path(os.path.expanduser("~")) else _files_of(folder)
 
 
 def _settings_folders(home: Path) -> list[Path]:
@@ -141,6 +158,8 @@ class ImportCandidate(Struct, frozen=True):
     reason: str | None = None
     enabled: bool = True
     """Whether it is enabled there; it is imported with the same state."""
+    original: str = ""
+    """Its name there, if it gets another one here."""
 
 
 @click.command("import", short_help="Import servers from Claude, Cursor and VS Code.")
@@ -148,6 +167,9 @@ class ImportCandidate(Struct, frozen=True):
 @click.option("--from", "program", type=click.Choice(list(PROGRAMS)), help="Read only this program's files.")
 @click.option("--dry-run", is_flag=True, help="Show what would be imported and write nothing.")
 @click.option("--force", is_flag=True, help="Replace servers that differ.")
+@click.option(
+    "--yes", is_flag=True, help="Import what starts a program, or sends your variables, without asking."
+)
 @edited_file_option
 @json_option
 @debug_option
@@ -156,6 +178,7 @@ def command(
     program: str | None,
     dry_run: bool,
     force: bool,
+    yes: bool,
     config: Path | None,
     as_json: bool,
     debug: bool,
@@ -163,7 +186,7 @@ def command(
     """Import the servers in FILE, or in the files of Claude Desktop, Claude Code, Cursor and VS Code.
 
     Servers that exist here stay as they are; --force replaces those that differ. A disabled server is
-    imported as disabled.
+    imported as disabled. On a terminal, what they start is shown and asked for.
     """
     if files and program:
         raise CommandError("a file and --from at once", "give one of them")
@@ -175,6 +198,8 @@ def command(
     if dry_run:
         click.echo("nothing was written (--dry-run)", err=True)
     elif wanted:
+        if not yes:
+            _approve(wanted, [] if files else _strange_files(_folder()))
         _write(wanted, target)
     _advise(found, wanted, target, force, dry_run)
 
@@ -225,18 +250,37 @@ def _candidates(entries: list[ServerEntry], target: ConfigFile) -> list[ImportCa
             name: _connection_fields(ServerEntry(name, fields, target.path, table, True))
             for name, fields in names.items()
         }
+    names = ServerNames()
+    for name in here:
+        with suppress(ConfigValueError):  # for whoever loads the file to say
+            names.claim(name)
     found: list[ImportCandidate] = []
     for entry in entries:
-        one = _candidate(entry, here)
+        fit = entry if entry.name in here else replace(entry, name=_fitting(entry.name))
+        one = _candidate(fit, here, names)
         if one.status == NEW:
             here[one.name] = _connection_fields(entry)
-        found.append(one)
+        found.append(one if fit.name == entry.name else replace(one, original=entry.name))
     return found
 
 
-def _candidate(entry: ServerEntry, here: dict[str, dict[str, Any] | None]) -> ImportCandidate:
+def _fitting(name: str) -> str:
+    """The name, unless a server here may not have it; without blanks, so that tools have it as it is."""
+    try:
+        check_server_name(name)
+    except ConfigValueError:
+        return fitting_server_name(name)
+    return fitting_server_name(name) if " " in name else name
+
+
+def _candidate(
+    entry: ServerEntry, here: dict[str, dict[str, Any] | None], names: ServerNames
+) -> ImportCandidate:
     where, reason = display_path(entry.file), None
     try:
+        names.claim(entry.name)
+        if entry.foreign:
+            _check_references(entry)
         server_config(entry, os.environ)
     except UnusableEntryError as error:  # the user can fix it later
         reason = f"{error.message}; {error.hint}" if entry.enabled else None
@@ -247,6 +291,15 @@ def _candidate(entry: ServerEntry, here: dict[str, dict[str, Any] | None]) -> Im
         NEW if entry.name not in here else SAME if here[entry.name] == _connection_fields(entry) else CONFLICT
     )
     return ImportCandidate(entry.name, where, _kind(fields), status, fields, reason, entry.enabled)
+
+
+def _check_references(entry: ServerEntry) -> None:
+    """Refuse what counts for nothing where it stands, and would fetch a secret of yours from here on."""
+    for reference in sorted(references_in(own_fields(entry))):
+        raise ConfigValueError(
+            f"it refers to {reference}, and other programs' files could send any secret of yours anywhere",
+            "if you trust it, add the server by hand: toolyard add",
+        )
 
 
 def _replacements(found: list[ImportCandidate], target: ConfigFile) -> list[ImportCandidate]:
@@ -296,6 +349,52 @@ def _print_candidates(found: list[ImportCandidate]) -> None:
     print_table(HEADINGS, rows, last_style=lambda status: _COLOURS.get(status.partition(" ")[0], ""))
 
 
+def _approve(wanted: list[ImportCandidate], strange: list[ProgramFile]) -> None:
+    """Show what will be started or sent, and ask. Where nobody can be, only `strange` files need --yes."""
+    places = {display_path(one.file) for one in strange}
+    doubtful = [one for one in wanted if can_ask() or one.where in places]
+    starting = [(one, _shown(one.fields)) for one in doubtful if "url" not in one.fields]
+    sending = [(one, told) for one in doubtful if one.enabled and (told := _sent(one.fields))]
+    risks = {
+        risk: [f"{one_line(one.name)} of {one.where}: {told}" for one, told in found]
+        for risk, found in {
+            "start programs with your rights": starting,
+            "send values of your variables": sending,
+        }.items()
+        if found
+    }
+    if not risks:
+        return
+    if not can_ask():
+        lines = "; ".join(line for lines in risks.values() for line in lines)
+        raise CommandError(
+            f"a file of this folder would {' and '.join(risks)}: {lines}",
+            "--yes imports them, if you trust the folder; a terminal asks",
+        )
+    for risk, lines in risks.items():
+        click.echo(f"these {risk}:", err=True)
+        for line in lines:
+            click.echo(f"  {line}", err=True)
+    if not click.confirm(f"import {counted(len(wanted), 'servers')}?", default=False, err=True):
+        raise CommandError("nothing was imported")
+
+
+def _sent(fields: dict[str, Any]) -> str:
+    """Which variables go where."""
+    names = variables_in(fields)
+    if "url" not in fields or not names:
+        return ""
+    scheme, _, rest = str(fields["url"]).partition("://")
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    return f"{one_line(', '.join(names))} to {one_line(f'{scheme}://{host}')}"
+
+
+def _shown(fields: dict[str, Any]) -> str:
+    hidden = dict.fromkeys(secrets_in(fields), "***")
+    env = {name: hidden.get(f"env.{name}", value) for name, value in as_object(fields.get("env")).items()}
+    return shown_start({**fields, "env": env})
+
+
 def _write(wanted: list[ImportCandidate], target: ConfigFile) -> None:
     for one in wanted:
         target.set_server(one.name, target.adapt_fields(one.fields))
@@ -312,6 +411,8 @@ def _advise(
     dry_run: bool,
 ) -> None:
     for one in found:
+        if one.original and one.status == NEW:
+            hint(f"{one.original!r} of {one.where} has the name {one.name!r} here")
         if one.reason is not None and one.status != SAME:
             verb = "was not imported" if one.status == UNUSABLE else "cannot be used yet"
             warn(f"{one.name!r} of {one.where} {verb}: {one.reason}")

@@ -182,8 +182,8 @@ def _as_json(about: ServerDescription, lists: ServerLists) -> dict[str, object]:
 
 
 def _warn(about: ServerDescription) -> None:
-    """Warn of missing servers, except those that the user has seen on standard output."""
-    shown = {one.name for one in about.servers if one.is_missing} if _seen_together() else set[str]()
+    """Warn of missing servers, except those that standard output has for the same reader."""
+    shown = {one.name for one in about.servers if one.is_missing} if _read_together() else set[str]()
     for name, reason in about.missing.items():
         if name not in shown:
             warn(f"{name}: {reason}")
@@ -191,5 +191,6 @@ def _warn(about: ServerDescription) -> None:
         hint("--wait waits until every server has started or failed")
 
 
-def _seen_together() -> bool:
-    return is_terminal(sys.stdout) and is_terminal(sys.stderr)
+def _read_together() -> bool:
+    """Not if the output goes elsewhere while a person reads the errors."""
+    return is_terminal(sys.stdout) or not is_terminal(sys.stderr)

@@ -6,6 +6,7 @@ from typing import Any, TypedDict, TypeVar
 
 import click
 
+from ..ui.messages import CommandError
 from . import completion
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,6 +79,7 @@ class GatewayOptions(TypedDict):
 
     config: Path | None
     url: str | None
+    key: str | None
     headers: tuple[str, ...]
 
 
@@ -90,6 +92,13 @@ def gateway_options(command: F) -> F:
             multiple=True,
             metavar="NAME:VALUE",
             help="For a running gateway: a header to send; may be repeated.",
+        ),
+        click.option(
+            "--key",
+            metavar="KEY",
+            envvar="TOOLYARD_API_KEY",
+            show_envvar=True,
+            help="For a running gateway: an API key with the scope that it wants.",
         ),
         click.option("--url", metavar="URL", help="A running gateway, instead of the state store."),
         config_option,
@@ -105,6 +114,36 @@ def config_option(command: F) -> F:
         metavar="FILE",
         help="The configuration file. Default: the toolyard.toml that is found.",
     )(command)
+
+
+def tools_option(command: F) -> F:
+    return click.option(
+        "--tools",
+        metavar="NAMES",
+        help="Only these tools or groups of a REST API, with commas: the setting `tools`.",
+    )(command)
+
+
+def settings_options(command: F) -> F:
+    """The settings of a target: `read_settings` reads them."""
+    return click.option(
+        "-o",
+        "--option",
+        "options",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A setting of TARGET; may be repeated. docs/servers lists those of bundled servers.",
+    )(tools_option(command))
+
+
+def read_settings(target: str | None, options: tuple[str, ...], tools: str | None) -> dict[str, Any]:
+    from ..ui.arguments import read_setting  # 20 ms with msgspec, and only these need it
+
+    if target is None and (options or tools is not None):
+        option = "-o" if options else "--tools"
+        raise CommandError(f"{option} needs a TARGET", "in a configuration: options = { … } of its server")
+    settings: dict[str, Any] = dict(map(read_setting, options))
+    return settings if tools is None else {**settings, "tools": tools}
 
 
 def json_option(command: F) -> F:

@@ -15,10 +15,9 @@ from ..configuration import loader
 from ..process import log_to_stderr, stdout_for_data
 from ..serving.http import DEFAULTS, ServeOptions, ServeSettings, serve_target
 from ..target import load
-from ..ui.arguments import read_setting
 from ..ui.messages import CommandError, hint, is_terminal
 from . import completion
-from .options import config_option, debug_option, target_argument
+from .options import config_option, debug_option, read_settings, settings_options, target_argument
 
 
 @click.command("serve", short_help="Serve over HTTP.")
@@ -58,6 +57,7 @@ from .options import config_option, debug_option, target_argument
     is_flag=True,
     help="Serve everybody who can reach the address, also without a key.",
 )
+@settings_options
 @config_option
 @debug_option
 def serve(
@@ -70,6 +70,8 @@ def serve(
     allowed_origins: tuple[str, ...],
     key_file: Path | None,
     open_to_all: bool,
+    options: tuple[str, ...],
+    tools: str | None,
     debug: bool,
 ) -> None:
     """Serve TARGET, or the servers of a configuration, over HTTP, for both eras of MCP.
@@ -82,8 +84,9 @@ def serve(
         raise CommandError(
             f"--path {path!r} cannot be the endpoint", "use one such as /mcp; /health is taken"
         )
-    file = loader.config_file(target, config)
-    options = ServeOptions(
+    settings = read_settings(target, options, tools)
+    file = loader.config_file(target, config, settings)
+    place = ServeOptions(
         host=host,
         port=port,
         path=path,
@@ -95,10 +98,10 @@ def serve(
     if file is not None:
         from ..serving.gateway import serve_gateway
 
-        serve_gateway(file, options, debug)
+        serve_gateway(file, place, debug)
         return
     log_to_stderr(debug)
-    serve_target(load(target, debug), target, options.settings(DEFAULTS), debug)
+    serve_target(load(target, debug, settings), target, place.settings(DEFAULTS), debug, settings)
 
 
 @click.command("stdio", short_help="Serve one client on standard input and output.")
@@ -111,8 +114,16 @@ def serve(
     shell_complete=completion.servers,
     help="With a configuration: only this server, under its own names.",
 )
+@settings_options
 @debug_option
-def stdio(target: str | None, config: Path | None, name: str | None, debug: bool) -> None:
+def stdio(
+    target: str | None,
+    config: Path | None,
+    name: str | None,
+    options: tuple[str, ...],
+    tools: str | None,
+    debug: bool,
+) -> None:
     """Serve the program that started this one, on standard input and output.
 
     TARGET is package.module:attribute or path/to/file.py:attribute; the attribute defaults to `server`.
@@ -120,7 +131,8 @@ def stdio(target: str | None, config: Path | None, name: str | None, debug: bool
     """
     if is_terminal(sys.stdin):
         hint("waiting for an MCP client on standard input; people use `toolyard serve` or `toolyard call`")
-    file = loader.config_file(target, config)
+    settings = read_settings(target, options, tools)
+    file = loader.config_file(target, config, settings)
     if file is not None:
         from ..serving.gateway import stdio_gateway
 
@@ -130,23 +142,15 @@ def stdio(target: str | None, config: Path | None, name: str | None, debug: bool
         raise CommandError("--server needs a configuration", "add --config FILE")
     log_to_stderr(debug)
     with stdout_for_data():  # standard output is the protocol's
-        server = load(target, debug)
+        server = load(target, debug, settings)
     server.run_stdio()
 
 
 EPILOG = "Servers: " + ", ".join(BUNDLED) + "."
 
 
-@click.command("run", short_help="Run a bundled server.", epilog=EPILOG)
+@click.command("run", short_help="Run one server, bundled or your own.", epilog=EPILOG)
 @click.argument("name", shell_complete=completion.bundled)
-@click.option(
-    "-o",
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A setting of the server; may be repeated. docs/servers lists them.",
-)
 @click.option("--http", is_flag=True, help="Serve over HTTP instead of standard input and output.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -162,6 +166,7 @@ EPILOG = "Servers: " + ", ".join(BUNDLED) + "."
     is_flag=True,
     help="With --http: serve everybody who can reach the address, also without a key.",
 )
+@settings_options
 @debug_option
 def run(
     name: str,
@@ -170,18 +175,16 @@ def run(
     host: str,
     port: int,
     open_to_all: bool,
+    tools: str | None,
     debug: bool,
 ) -> None:
-    """Run the bundled server NAME, or the REST API of a table (.toml), alone.
+    """Run the bundled server NAME alone, the REST API of a table (.toml), or a module or file of your own.
 
     Without --http it serves the program that started it, on standard input and output.
     """
     if name not in BUNDLED and not is_table(name):
-        from difflib import get_close_matches  # 5 ms, and only a mistake needs it
-
-        near = get_close_matches(name, BUNDLED, 1, 0.6)
-        raise CommandError(f"no server {name!r}", f"did you mean {near[0]!r}?" if near else EPILOG)
-    settings = dict(map(read_setting, options))
+        _check_name(name)
+    settings = read_settings(name, options, tools)
     if traffic.current() is not None:
         at = ServeOptions(
             host=host,
@@ -197,13 +200,27 @@ def run(
     log_to_stderr(debug)
     if http:
         place = ServeSettings(host=host, port=port, open_to_all=open_to_all)
-        serve_target(load(name, debug, settings), name, place, debug)
+        serve_target(load(name, debug, settings), name, place, debug, settings)
         return
     if is_terminal(sys.stdin):
         hint("waiting for an MCP client on standard input; --http serves over HTTP")
     with stdout_for_data():  # standard output is the protocol's
         server = load(name, debug, settings)
     server.run_stdio()
+
+
+def _check_name(name: str) -> None:
+    """Raise CommandError for what is neither a module nor a file."""
+    from difflib import get_close_matches  # 5 ms, and only a mistake needs it
+
+    from ...kit.loader import LoadError, look_for
+
+    try:
+        look_for(name)
+    except LoadError as error:
+        near = get_close_matches(name, BUNDLED, 1, 0.6)
+        hints = [f"did you mean {near[0]!r}?"] if near else [*error.hints, EPILOG]
+        raise CommandError(f"no server {name!r}", *hints) from None
 
 
 def _run_in_gateway(name: str, settings: dict[str, Any], place: ServeOptions | None, debug: bool) -> None:

@@ -67,7 +67,8 @@ def _print_status(found: "VaultStatus", store: str) -> None:
         if id in found.unknown:
             warn(
                 f"{counted(count, 'tenants')} cannot be opened: the master key {id} is not known here",
-                "put that key back, or name its source in `previous` of [vault]; nothing is lost",
+                "put that key back, or name its source in `previous` of [vault]; if there is no copy of it, "
+                "`toolyard vault import` an export",
             )
         else:
             warn(
@@ -109,15 +110,15 @@ def init(prints: bool, config: Path | None) -> None:
 
 @vault.command("rotate", short_help="Replace the master key, while gateways run.")
 @click.option(
-    "--forget", is_flag=True, help="Also drop the key before, kept for gateways that run otherwise."
+    "--forget", is_flag=True, help="Also drop earlier keys from the file, if nothing in the store needs them."
 )
 @config_option
 def rotate(forget: bool, config: Path | None) -> None:
     """Wrap the keys of all tenants by a new master key. Gateways go on meanwhile; secrets are not touched.
 
-    With a key in a file, the new one is made and put into the same file. With any other source, first name
-    the new one in `key` and the old one in `previous` of [vault], and restart the gateways. If it is stopped,
-    run it again: it goes on where it was.
+    With a key in a file, the new one is made and put into the same file, before the old ones; one rotation
+    runs at a time. With any other source, first name the new one in `key` and the old one in `previous` of
+    [vault], and restart the gateways. If it is stopped, run it again: it goes on where it was.
     """
     from ...vault.rotation import rotate as rotate_master
 
@@ -125,7 +126,14 @@ def rotate(forget: bool, config: Path | None) -> None:
     click.echo(
         f"The master key is {done.master} now: {counted(done.rewrapped, 'tenants')} moved of {done.total}."
     )
-    hint("keep a copy of it elsewhere; replicas with a file of their own need it there too")
+    if done.dropped:
+        click.echo(f"Dropped from the file: {', '.join(done.dropped)}.")
+        hint(
+            "backups of the store from before need a copy of them, as do other stores with the same key file"
+        )
+    hint(
+        "keep a copy of it elsewhere; replicas with a file of their own need it there too, as its first line"
+    )
 
 
 @vault.command("export", short_help="Write a sealed backup of all secrets.")

@@ -1,13 +1,16 @@
 """A configuration file that a command edits: read, changed in memory, checked, written in one step.
 
-The new text is loaded before it is written, so that the file is never broken.
+The new text is loaded before it is written, so that the file is never broken. Between reading and writing may
+be minutes, in which a server is tried: what others write meanwhile stays.
 """
 
 import json
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +20,17 @@ from ...config import Config, ConfigError, check, find
 from ...config.files import display_path, has_comments, is_toml, parse
 from ...config.loader import config_files, is_foreign, server_tables
 from ...config.servers import COMMON, SWITCHES, ServerEntry
+from ...file_lock import locked
 from ...vault.references import resolve
 from ..commands.options import F
-from ..json_values import as_object
-from ..ui.messages import CommandError
+from ..json_values import as_list, as_object
+from ..ui.messages import CommandError, printable
 from . import toml_text
 from .loader import config_error
 
 DEFAULT_FILE = "toolyard.toml"
+LOCK_SECONDS = 5.0
+"""Longer than a command needs to write. Then somebody holds the folder's lock for another purpose."""
 NEW_FILE_MODE = 0o600  # there may be secrets in it
 # Settings of the user that do not depend on how a server is reached.
 KEPT_KEYS = (*COMMON, *(key for key in SWITCHES if key != "type"))
@@ -50,8 +56,12 @@ class ConfigFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.is_new = not path.exists()
-        self._before = self._text = "" if self.is_new else _read(path)
+        self._before: str = "" if self.is_new else _read(path)
+        self._text = self._before
         self.data = self._parse()
+        self._found = self.tables
+        self._changes: dict[str, Mapping[str, Any] | None] = {}
+        """The fields of servers that are set, and None for those that are removed."""
 
     @property
     def label(self) -> str:
@@ -123,9 +133,32 @@ class ConfigFile:
 
     def save(self) -> None:
         try:
-            write_atomically(self.path, self._text)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with ExitStack() as stack:
+                with suppress(OSError):  # not every disk has locks
+                    stack.enter_context(locked(self.path.parent, patience=LOCK_SECONDS))
+                self._catch_up()
+                write_atomically(self.path, self._text)
         except OSError as error:
             raise CommandError(f"cannot write {self.label!r}: {error.strerror or error}") from None
+
+    def _catch_up(self) -> None:
+        """Make the same changes to what others have written since the file was read."""
+        now = _read(self.path) if self.path.exists() else ""
+        if now == self._before:
+            return
+        before, changes = self._found, self._changes
+        self._before = self._text = now
+        self.data, was_loadable = self._parse(), self.is_loadable()
+        for name, fields in changes.items():
+            if _entry(self.tables, name) != _entry(before, name):
+                raise CommandError(f"{name!r} was changed in {self.label} at the same time", "run it again")
+            if fields is not None:
+                self.set_server(name, fields)
+            elif name in self.servers:
+                self.remove_server(name)
+        if was_loadable:
+            self.check()
 
     def _parse(self) -> dict[str, Any]:
         try:
@@ -141,6 +174,7 @@ class ConfigFile:
 
     def _change(self, table: str, name: str, fields: Mapping[str, Any] | None) -> None:
         """Set or remove the entry, and check that nothing else changes, whatever form the file has."""
+        self._changes[name] = fields
         wanted = _entries(self.data)
         if fields is None:
             del wanted[table, name]
@@ -178,6 +212,10 @@ class ConfigFile:
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
+def _entry(tables: Mapping[str, Mapping[str, dict[str, Any]]], name: str) -> dict[str, Any] | None:
+    return next((entries[name] for entries in tables.values() if name in entries), None)
+
+
 def _kept_fields(old: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in old.items() if key in KEPT_KEYS and key not in fields}
 
@@ -202,16 +240,18 @@ def _read(path: Path) -> str:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace the file in one step, and keep its mode."""
-    mode = path.stat().st_mode & 0o7777 if path.exists() else NEW_FILE_MODE
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Replace the file in one step, and keep its mode and its owner, who may not be root."""
+    known = path.stat() if path.exists() else None
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(draft, mode)
+        if known is not None and hasattr(os, "chown"):
+            with suppress(PermissionError):  # another user's file, in a folder where this one may write
+                os.chown(draft, known.st_uid, known.st_gid)
+        os.chmod(draft, NEW_FILE_MODE if known is None else known.st_mode & 0o7777)
         os.replace(draft, path)
     except BaseException:
         os.unlink(draft)
@@ -234,3 +274,19 @@ def secrets_in(fields: Mapping[str, Any]) -> Iterator[str]:
             is_literal = isinstance(value, str) and value and "${" not in value
             if is_literal and (_SECRET_NAMES.search(name) or _SECRET_VALUES.match(value)):
                 yield f"{table}.{name}"
+
+
+def hidden_unless_reference(value: str) -> str:
+    return value if "${" in value else "***"
+
+
+def shown_start(fields: Mapping[str, Any]) -> str:
+    """What an entry starts or reaches, whole and on one line: its variables or headers, then the command."""
+    if "command" in fields:
+        words = [str(fields["command"]), *map(str, as_list(fields.get("args")))]
+        given, sign = as_object(fields.get("env")), "="
+    else:
+        words = [f"{key} {fields[key]}" for key in ("url", "module") if key in fields]
+        given, sign = as_object(fields.get("headers") or fields.get("options")), ": "
+    text = shlex.join([*(f"{name}{sign}{value}" for name, value in given.items()), *words])
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")

@@ -4,7 +4,7 @@ Imported by shell completion: everything heavy is imported in the functions.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ...config import Config, ConfigError
     from ...state.store import StateError
     from ...telemetry.tracing import TracesUnavailableError
+    from ...vault.base import VaultError
 
 
 MAX_NESTING = 3
@@ -50,11 +51,14 @@ def load_config(file: Path) -> "Config":
     return config if tapped is None else tapped.config(file, config)
 
 
-def config_error(error: "ConfigError | StateError | TracesUnavailableError") -> CommandError:
+def config_error(error: "ConfigError | StateError | TracesUnavailableError | VaultError") -> CommandError:
     return CommandError(error.message, *([error.hint] if error.hint else []))
 
 
-def make_gateway(config: "Config", key: bytes | None, *, one_client: bool = False) -> "Gateway":
+def make_gateway(
+    config: "Config", key: bytes | Callable[[], bytes | None] | None, *, one_client: bool = False
+) -> "Gateway":
+    """A function gives the key when something is signed."""
     from ...app import Gateway  # 150 ms of CPU
     from ...config import ConfigError
     from ...state.store import StateError
@@ -71,7 +75,7 @@ def make_gateway(config: "Config", key: bytes | None, *, one_client: bool = Fals
         )
     check_key_variable()
     require_vault(config)
-    if key is None and config.audit.is_on:
+    if config.audit.is_on and not isinstance(key, bytes):
         # A chain of records without a key would look as if anybody had made it.
         key = session_key(None)
     tapped = traffic.current()

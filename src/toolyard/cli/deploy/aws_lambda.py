@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..commands.options import debug_option
+from ..commands.options import debug_option, tools_option
 from ..target import load
 from ..ui.messages import CommandError, warn
-from .selection import SelectedServer, select_server
+from .selection import SelectedServer, select_server, short_name
 from .template import FunctionPlan, lint, render_template, require_linter
 
 if TYPE_CHECKING:
@@ -81,6 +81,13 @@ NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
     metavar="NAME=VALUE",
     help="A setting of the server, passed as a variable; SERVER.NAME=VALUE with several servers.",
 )
+@tools_option
+@click.option(
+    "--auth",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="A configuration: callers need a token of one of its [[auth.issuers]].",
+)
 @click.option("--no-lint", is_flag=True, help="Do not check the template with cfn-lint.")
 @debug_option
 def command(
@@ -95,6 +102,8 @@ def command(
     concurrency: int,
     log_days: str,
     options: tuple[str, ...],
+    tools: str | None,
+    auth: Path | None,
     no_lint: bool,
     debug: bool,
 ) -> None:
@@ -108,13 +117,20 @@ def command(
     if not no_lint:
         require_linter()
     selected = [select_server(server) for server in dict.fromkeys(servers)]
+    if tools is not None:
+        if len(selected) > 1:
+            raise CommandError(
+                "--tools is for one server", f"name it: -o {selected[0].name}.tools={tools}, and so on"
+            )
+        options = (*options, f"tools={tools}")
     settings = selection.read_options(options, selected)
     # A server must load here before it is deployed; it also knows which key its callers send.
     loaded = [load(server.target, debug, settings[server.name]) for server in selected]
     _check_names(loaded)
+    asked = None if auth is None else _read_auth(auth, loaded)
     variables = selection.option_variables({server.name: _prefix(server) for server in selected}, settings)
     plan = FunctionPlan(
-        name=_name(name or f"{selected[0].name}-mcp"),
+        name=_name(name or f"{short_name(selected[0].name)[:60]}-mcp"),
         python=python,
         arch=arch,
         servers=tuple(server.name for server in loaded),
@@ -126,7 +142,9 @@ def command(
         variables=variables.plain,
         secrets=tuple(variables.secret),
     )
-    request = function_zip.BuildRequest(selected, python, arch, {**variables.plain, **variables.secret})
+    request = function_zip.BuildRequest(
+        selected, python, arch, {**variables.plain, **variables.secret}, asked
+    )
     output.mkdir(parents=True, exist_ok=True)
     file = output / "template.yaml"
     with report.report_steps() as report_step:
@@ -137,7 +155,46 @@ def command(
             lint(file)
     report.print_archive(archive, file, not no_lint)
     report.print_next_steps(plan, file, loaded)
-    _warn_if_public(loaded)
+    if asked is None:
+        _warn_if_public(loaded)
+
+
+def _read_auth(file: Path, servers: "list[Server]") -> bytes:
+    """What the function has to know of `[auth]`, without secrets."""
+    from msgspec import json
+    from msgspec.structs import replace
+
+    from ...app.function_callers import FunctionAuth, FunctionCallers
+    from ...config.errors import ConfigError
+    from ..configuration.loader import config_error, load_config
+
+    config = load_config(file)
+    auth = config.auth
+    if not auth.issuers:
+        raise CommandError(
+            f"{file} has no [[auth.issuers]]",
+            "a function accepts their tokens only: API keys and logins are in a store, which it has not",
+        )
+    for issuer in auth.issuers:
+        if issuer.introspection_url:
+            raise CommandError(
+                f"the issuer {issuer.issuer!r} has an 'introspection_url'", "a function accepts JWTs only"
+            )
+    for server in servers:
+        if server.caller_keys is not None and set(server.caller_keys.headers) == {"authorization"}:
+            raise CommandError(
+                f"callers send their key for {server.name!r} in Authorization, where the token is",
+                "deploy it without --auth: the function requires the key",
+            )
+    if auth.keys or auth.server is not None or auth.proxy is not None:
+        warn(f"of [auth] in {file} only 'issuers' and 'scopes' hold for the function")
+    issuers = tuple(replace(issuer, client_id="", client_secret="") for issuer in auth.issuers)
+    asked = FunctionAuth(issuers, auth.scopes, config.gateway.public_url)
+    try:
+        FunctionCallers(asked)  # whether it can be, and has its packages here
+    except ConfigError as error:
+        raise config_error(error) from None
+    return json.encode(asked)
 
 
 def _check_names(servers: "list[Server]") -> None:

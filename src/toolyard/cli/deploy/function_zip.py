@@ -76,17 +76,23 @@ HANDLER = "function.handler"
 BOOTSTRAP = "bootstrap"
 
 
-def function_source(servers: Iterable[SelectedServer]) -> str:
+CALLERS = "toolyard.app.function_callers"
+AUTH = "auth.json"
+
+
+def function_source(servers: Iterable[SelectedServer], has_auth: bool) -> str:
     """The source of `function.py`."""
     names = ", ".join(_target_expression(server) for server in servers)
+    callers = f", callers=read_callers(HERE / {AUTH!r})" if has_auth else ""
+    more = f"\nfrom {CALLERS} import read_callers" if has_auth else ""
     return f'''"""Made by `toolyard deploy lambda`. Do not edit; run it again."""
 
 from pathlib import Path
 
-from toolyard.app.aws_lambda import function
+from toolyard.app.aws_lambda import function{more}
 
 HERE = Path(__file__).parent
-handler = function([{names}])
+handler = function([{names}]{callers})
 '''
 
 
@@ -125,13 +131,15 @@ class BuildRequest(Struct, frozen=True):
     arch: str
     variables: dict[str, str]
     """The settings of the servers."""
+    auth: bytes | None = None
+    """What the function knows of its callers, as JSON; None if it asks nobody."""
 
 
 def build_function(request: BuildRequest, output: Path, report_step: ReportStep) -> FunctionArchive:
     """Write `function.zip` into `output`. The same servers, versions and Python give the same bytes."""
     python, arch, servers = request.python, request.arch, request.servers
     report_step("finding the files")
-    sources = gather(servers)
+    sources = gather(servers, () if request.auth is None else (CALLERS,))
     if secrets := sources.possible_secrets:
         warn(f"the zip has files that may be secrets: {', '.join(secrets[:5])}", "if so, move them elsewhere")
     wanted, missing = wheels.requirements(sources.packages)
@@ -144,7 +152,7 @@ def build_function(request: BuildRequest, output: Path, report_step: ReportStep)
         wheels.install(wanted, folder, python, arch)
         _copy(sources, folder)
         _write_tables(servers, folder)
-        _write_entry(servers, folder, python)
+        _write_entry(request, folder)
         _compile_and_start(request, folder, report_step)
         report_step("writing the zip")
         archive = write_archive(folder, output / "function.zip", frozenset({BOOTSTRAP}))
@@ -188,7 +196,7 @@ def _write_tables(servers: list[SelectedServer], folder: Path) -> None:
 
 
 def _compile_table(file: Path, folder: Path) -> None:
-    from ...kit.localization import Locale
+    from ...languages import Locale
     from ...rest.definition.loader import compiled, load
     from ...rest.definition.model import DefinitionError
 
@@ -200,9 +208,12 @@ def _compile_table(file: Path, folder: Path) -> None:
         (folder / f"{file.stem}.{locale}.json").write_bytes(compiled(table))
 
 
-def _write_entry(servers: list[SelectedServer], folder: Path, python: str) -> None:
-    (folder / "function.py").write_text(function_source(servers), "utf-8")
-    (folder / BOOTSTRAP).write_text(bootstrap_source(python), "utf-8")
+def _write_entry(request: BuildRequest, folder: Path) -> None:
+    source = function_source(request.servers, request.auth is not None)
+    (folder / "function.py").write_text(source, "utf-8")
+    (folder / BOOTSTRAP).write_text(bootstrap_source(request.python), "utf-8")
+    if request.auth is not None:
+        (folder / AUTH).write_bytes(request.auth)
 
 
 def _compile_and_start(request: BuildRequest, folder: Path, report_step: ReportStep) -> None:

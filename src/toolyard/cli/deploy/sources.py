@@ -1,7 +1,8 @@
 """Finds the files that a function needs: the modules that its servers import, and the data beside them.
 
 Found by parsing; nothing is imported. Imports under `if TYPE_CHECKING`, or tried with
-`except ImportError`, do not count.
+`except ImportError`, do not count. A string that names a module, or a Python file beside it, counts: it is
+the program of a process that is started.
 """
 
 import ast
@@ -30,6 +31,18 @@ def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
     """The imports in the source of `module`, relative ones made absolute."""
     package = module if is_package else module.rpartition(".")[0]
     return list(_imports_in(ast.parse(source).body, package, True))
+
+
+def programs_named(source: str, module: str, is_package: bool) -> Iterator[str]:
+    """The modules that its strings may name: `toolyard.pictures.worker`, or `launch.py` beside it."""
+    package = module if is_package else module.rpartition(".")[0]
+    top = module.partition(".")[0]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if re.fullmatch(r"[^\W\d]\w*\.py", node.value):
+                yield f"{package}.{node.value[:-3]}".lstrip(".")
+            elif re.fullmatch(r"\w+(\.\w+)+", node.value) and node.value.startswith(f"{top}."):
+                yield node.value
 
 
 def _imports_in(body: list[ast.stmt], package: str, is_early: bool) -> Iterator[Import]:
@@ -88,7 +101,10 @@ EXCLUDED_MODULES = (
     "toolyard.edge.stdio",
     "toolyard.kit.agent_sdk",
     "toolyard.results.query",
+    "toolyard.telemetry.tracing",
 )
+AUTHORS_PACKAGES = frozenset({"pydantic", "pydantic_core"})
+"""Toolyard uses these only where a server's own code has imported them, so only that counts."""
 CODE_SUFFIXES = {".py", ".pyc", ".pyo"}
 _SECRETS = re.compile(r".*\.(pem|key|p12|pfx|jks|kdbx)|id_(rsa|dsa|ecdsa|ed25519)|.*credentials.*", re.I)
 
@@ -116,19 +132,27 @@ class SourceFiles:
             waiting.extend(self._dependencies(name, file, folder))
 
     def _dependencies(self, name: str, file: Path, folder: Path) -> Iterator[str]:
+        is_package = file.name == "__init__.py"
+        # Beside Toolyard itself lie, once it is installed, all packages: they come as wheels.
+        is_ours = name.partition(".")[0] == PACKAGE.name
         try:
-            found = imports_of(file.read_text("utf-8"), name, file.name == "__init__.py")
+            source = file.read_text("utf-8")
+            found = imports_of(source, name, is_package)
         except (SyntaxError, ValueError) as error:
             raise CommandError(f"{file} cannot be read as Python: {error}") from None
         for one in found:
             top = one.module.partition(".")[0]
-            if top == PACKAGE.name and folder != PACKAGE.parent:
+            if top == PACKAGE.name and not is_ours:
                 for wanted in _modules(one):
                     self.add(wanted, PACKAGE.parent)
-            elif _file_of(top, folder) is not None:
+            elif top == PACKAGE.name or (not is_ours and _file_of(top, folder) is not None):
                 yield from _modules(one)
-            elif top and top not in sys.stdlib_module_names:
+            elif top and top not in sys.stdlib_module_names and not (is_ours and top in AUTHORS_PACKAGES):
                 self.packages.add(top)
+        for program in programs_named(source, name, is_package):
+            started = _file_of(program, folder)
+            if started is not None and started.name != "__init__.py":  # a logger has a package's name
+                yield program
 
     def finish(self) -> None:
         """Map the files of the modules, and the data beside them, to paths in the zip."""
@@ -142,9 +166,14 @@ class SourceFiles:
 
     @property
     def possible_secrets(self) -> list[str]:
-        """Data files that look like secrets; a public certificate looks the same."""
+        """Data files that look like secrets, by their name or that of what they link to.
+
+        A public certificate looks the same.
+        """
         return [
-            name for name in self.files if _SECRETS.fullmatch(PurePosixPath(name).name) and _is_no_code(name)
+            name
+            for name, file in self.files.items()
+            if _is_no_code(name) and any(map(_SECRETS.fullmatch, (file.name, file.resolve().name)))
         ]
 
     def _data(self, package: str, folder: Path) -> Iterator[Path]:
@@ -158,9 +187,10 @@ class SourceFiles:
                 yield path
 
 
-def gather(servers: Iterable[SelectedServer]) -> SourceFiles:
+def gather(servers: Iterable[SelectedServer], more: Iterable[str] = ()) -> SourceFiles:
+    """`more` are entry points of this function only."""
     sources = SourceFiles()
-    for entry in ENTRIES:
+    for entry in (*ENTRIES, *more):
         sources.add(entry, PACKAGE.parent)
     for server in servers:
         sources.add(server.module, server.folder)
@@ -182,12 +212,18 @@ def _is_left_out(name: str) -> bool:
 
 
 def _is_data(path: Path, folder: Path) -> bool:
-    """Whether it is data of the server: not hidden (`.env`, `.git`), and not a link to elsewhere."""
-    inside = path.relative_to(folder).parts
-    is_hidden = any(part.startswith(".") or part == "node_modules" for part in inside)
-    if is_hidden or not path.is_file() or path.suffix in CODE_SUFFIXES:
+    """Whether it is data: neither hidden (`.env`, `.git`), nor a link to what is hidden or elsewhere."""
+    if not path.is_file():
         return False
-    return path.resolve().is_relative_to(folder.resolve())
+    found, inside = path.resolve(), folder.resolve()
+    return _is_shown(path.relative_to(folder)) and (
+        found.is_relative_to(inside) and _is_shown(found.relative_to(inside))
+    )
+
+
+def _is_shown(path: Path) -> bool:
+    is_hidden = any(part.startswith(".") or part == "node_modules" for part in path.parts)
+    return not is_hidden and path.suffix not in CODE_SUFFIXES
 
 
 def _file_of(module: str, folder: Path) -> Path | None:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from ...config.errors import nearest
 from ...config.servers import BUNDLED
-from ..ui.messages import CommandError, hint, is_terminal, warn
+from ..configuration.file import hidden_unless_reference, shown_start
+from ..ui.messages import CommandError, can_ask, hint, one_line, warn
 from .catalogue import CHROMIUM, catalogue
 from .environments import Package, parse_package
 from .progress import make_environment
@@ -25,6 +26,8 @@ from .recipe import (
     PackageStart,
     RemoteStart,
     ServerRecipe,
+    Value,
+    Values,
     Words,
     fields_of,
     fill,
@@ -54,6 +57,8 @@ class Addition(Struct, frozen=True):
     fields: dict[str, Any]
     typed: dict[str, str]
     """Secrets that were typed for the first try, by variable."""
+    shown: dict[str, Any]
+    """The fields without secrets, for a person to look at."""
 
 
 def find_preset(name: str, forms: str) -> ServerRecipe:
@@ -75,12 +80,8 @@ def find_preset(name: str, forms: str) -> ServerRecipe:
 
 def read_recipe(source: str, via: str, name: str) -> ServerRecipe:
     """The recipe in a server.json, from a file or a URL."""
-    if source.lower().startswith(("http://", "https://")):
-        shown = _without_secrets(source)
-        data = asyncio.run(_fetch(source, shown))
-    else:
-        shown = source
-        data = _read(Path(source))
+    shown = shown_source(source)
+    data = asyncio.run(_fetch(source, shown)) if _is_url(source) else _read(Path(source))
     try:
         text = data.decode("utf-8-sig")
         found = json.loads(text)
@@ -102,6 +103,15 @@ def _read(file: Path) -> bytes:
     if len(data) > MAX_BYTES:
         raise CommandError(f"{str(file)!r} is over {MAX_BYTES >> 20} MiB", "--from takes a server.json")
     return data
+
+
+def _is_url(source: str) -> bool:
+    return source.lower().startswith(("http://", "https://"))
+
+
+def shown_source(source: str) -> str:
+    """The file, or the URL without what may be secret in it."""
+    return _without_secrets(source) if _is_url(source) else source
 
 
 def _without_secrets(url: str) -> str:
@@ -149,13 +159,12 @@ def addition(recipe: ServerRecipe, options: RecipeOptions, foreign_file: bool) -
     recipe = _at_version(recipe, options.version)
     inputs = {one.name: one for one in recipe.inputs}
     given, extra = _given(options, inputs)
-    can_ask = is_terminal(sys.stdin) and is_terminal(sys.stderr)
     filled = fill(
         recipe,
         FillOptions(
             given=given,
             environment=os.environ,
-            ask=(lambda one: _ask(one, recipe)) if can_ask else None,
+            ask=(lambda one: _ask(one, recipe)) if can_ask() else None,
             later=options.later,
             save_secrets=options.save_secrets,
         ),
@@ -163,15 +172,49 @@ def addition(recipe: ServerRecipe, options: RecipeOptions, foreign_file: bool) -
     # Other programs look for `toolyard` on a PATH of their own.
     own = (sys.executable, "-m", "toolyard") if foreign_file else ("toolyard",)
     fields = fields_of(recipe, filled.values, own)
+    shown = fields_of(recipe, _without_typed(filled.values, inputs), own)
     if extra:
         if isinstance(recipe.start, RemoteStart):
             raise CommandError(
                 f"--env {next(iter(extra))}: {recipe.name!r} is at a URL", "it has no variables"
             )
         fields["env"] = {**fields.get("env", {}), **extra}
+        typed = {name: hidden_unless_reference(value) for name, value in extra.items()}
+        shown["env"] = {**shown.get("env", {}), **typed}
     if CHROMIUM in inputs and CHROMIUM not in filled.values:
         warn("no Chromium on PATH", "apt-get install chromium, or -o chromium=/its/path")
-    return Addition(recipe, fields, filled.typed)
+    return Addition(recipe, fields, filled.typed, shown)
+
+
+def _without_typed(values: Values, inputs: Mapping[str, Input]) -> Values:
+    """The values with `***` for secrets that a person gave; those of the file stay, to be seen."""
+
+    def shown(name: str, one: Value) -> Value:
+        is_typed = inputs[name].secret and one.refers
+        return replace(one, text=hidden_unless_reference(one.text)) if is_typed else one
+
+    return {name: tuple(shown(name, one) for one in found) for name, found in values.items()}
+
+
+def approve(added: Addition, source: str, yes: bool) -> None:
+    """Show what a stranger's file would start or reach, and ask before anything is installed or written."""
+    recipe, start = added.recipe, added.recipe.start
+    is_remote = isinstance(start, RemoteStart)
+    told = shown_start(added.shown)
+    if yes or not can_ask():
+        if not yes and not is_remote:
+            raise CommandError(
+                f"{source} would start a program with your rights: {told}",
+                "--yes adds it, if you trust it; a terminal asks",
+            )
+        return
+    click.echo(f"{source} says that {recipe.name!r} is {'at' if is_remote else 'started by'}", err=True)
+    click.echo(f"  {told}", err=True)
+    if isinstance(start, PackageStart):
+        click.echo(f"  and {start.package} is installed for it, with the packages that it needs", err=True)
+    risk = "It gets what your agents send it." if is_remote else "It runs with your rights."
+    if not click.confirm(f"{risk} Add it?", default=False, err=True):
+        raise CommandError(f"{recipe.name!r} was not added", "nothing was installed, started or written")
 
 
 def _at_version(recipe: ServerRecipe, version: str) -> ServerRecipe:
@@ -218,12 +261,21 @@ def _ask(one: Input, recipe: ServerRecipe) -> Words:
     if is_set and click.confirm(f"  use your variable {variable}?", default=False, err=True):
         return (f"${{{variable}}}",)
     if one.secret:
-        label = f"  {one.name} (not shown; Enter: you will set {variable})"
+        later = secret_variable(one, recipe, os.environ)
+        label = f"  {one.name} (not shown; Enter: you will set {later})"
         value: str = click.prompt(label, default="", show_default=False, hide_input=True, err=True)
         return (value,) if value else ()
-    kind = click.Choice(one.choices) if one.choices else str
+
+    def chosen(text: str) -> str:
+        if one.choices and text not in one.choices:
+            raise click.UsageError("it must be one of these")
+        return text
+
+    label = f"  {one.name}"
+    label += f" ({', '.join(map(one_line, one.choices))})" if one.choices else ""
+    label += f" [{one_line(one.default)}]" if one.default else ""
     default = one.default or None
-    return (str(click.prompt(f"  {one.name}", default=default, type=kind, err=True)),)
+    return (str(click.prompt(label, default=default, value_proc=chosen, show_default=False, err=True)),)
 
 
 def install(recipe: ServerRecipe) -> None:

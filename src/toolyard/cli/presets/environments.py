@@ -34,10 +34,13 @@ MARKER = "toolyard.json"
 LOCKS = "locks"
 SHOWN_LINES = 20
 """Of what an installer wrote, in the error if it fails."""
+REGISTRY_SETTINGS = ("UV_", "PIP_", "NPM_CONFIG_", "NETRC")
+"""How the variables begin by which a user says where packages come from."""
 
 # Names and exact versions only: an option, an address or a path in their place would reach the installer.
 _NPM = re.compile(
-    r"(?P<name>(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)@(?P<version>\d[\w.+-]*)", re.A
+    r"(?P<name>(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)@(?P<version>\d+\.\d+\.\d+(?:[+-][\w.+-]+)?)",
+    re.A,
 )
 _PYPI = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?P<extras>\[[A-Za-z0-9._,-]+\])?==(?P<version>\d[\w.+!-]*)", re.A
@@ -260,8 +263,7 @@ class Environments:
         try:
             _remove_folder(folder)
             folder.mkdir(parents=True)
-            install = _install_npm if package.registry == "npm" else _install_pypi
-            by = install(package, folder, lock, self._progress)
+            by = _Installers(package, folder, lock, self._progress).run()
             _write_marker(folder, package, by)
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
@@ -295,85 +297,115 @@ def _write_marker(folder: Path, package: Package, by: str) -> None:
     os.replace(draft, folder / MARKER)
 
 
-def find_program(name: str) -> str | None:
+def find_program(name: str, path: str) -> str | None:
     """A program on PATH, or beside our own Python, where wheels put theirs."""
     beside = Path(sys.executable).with_name(name)
-    return shutil.which(name) or (str(beside) if os.access(beside, os.X_OK) else None)
+    return shutil.which(name, path=path) or (str(beside) if os.access(beside, os.X_OK) else None)
 
 
 def program_path(environment: Mapping[str, str]) -> str:
     """PATH with Node.js on it, which npm's programs ask for in their first line."""
     path = environment.get("PATH", os.defpath)
-    node = None if shutil.which("node", path=path) else find_program("node")
+    node = None if shutil.which("node", path=path) else find_program("node", path)
     return f"{os.path.dirname(node)}{os.pathsep}{path}" if node else path
 
 
-def _install_npm(package: Package, folder: Path, lock: int, progress: InstallProgress) -> str:
-    npm = find_program("npm")
-    if npm is None:
-        raise CommandError(f"cannot install {package}: {NO_NPM[0]}", NO_NPM[1])
-    # A package.json of its own, because npm would otherwise install into a folder above that has one.
-    (folder / "package.json").write_text('{"private": true}\n', "utf-8")
-    options = ["--no-audit", "--no-fund", "--no-package-lock", "--save-exact"]
-    options += ["--loglevel=http"]  # a line for each package, as progress
-    _run([npm, "install", "--prefix", str(folder), *options, package.requirement], package, lock, progress)
-    return "npm"
+def installers_environment(given: Mapping[str, str]) -> dict[str, str]:
+    """What installers see, and the scripts of packages that they run: what programs need to run at all, and
+    the user's own registries. Not the variables of the server, nor other secrets of this process."""
+    from ...upstream.stdio.launch import SERVER_VARIABLES, is_harmless  # only where something is installed
+
+    of_server = given.get(SERVER_VARIABLES, "").split()
+    users = {name: value for name, value in given.items() if name not in of_server}
+    named = _named_in_npmrc(users)
+    kept = {
+        name: value
+        for name, value in users.items()
+        if is_harmless(name) or name.upper().startswith(REGISTRY_SETTINGS) or name in named
+    }
+    return {**kept, "PATH": program_path(kept)}
 
 
-def _install_pypi(package: Package, folder: Path, lock: int, progress: InstallProgress) -> str:
-    python = str(folder / "bin" / "python")
-    uv = find_program("uv")
-    if uv is not None:
-        _run(
-            [
-                uv,
-                "venv",
-                "--quiet",
-                "--no-project",
-                "--allow-existing",
-                "--python",
-                sys.executable,
-                str(folder),
-            ],
-            package,
-            lock,
-            progress,
-        )
-        _run([uv, "pip", "install", "--python", python, package.requirement], package, lock, progress)
-        return "uv"
-    if find_spec("ensurepip") is None:  # Debian has `venv` without it unless python3-venv is installed
-        raise CommandError(f"cannot install {package}: {NO_UV[0]}", NO_UV[1])
-    _run([sys.executable, "-m", "venv", str(folder)], package, lock, progress)
-    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    _run([*pip, package.requirement], package, lock, progress)
-    return "pip"
+def _named_in_npmrc(environment: Mapping[str, str]) -> set[str]:
+    """The variables that the user's .npmrc refers to, such as `${NPM_TOKEN}`."""
+    file = next((environment[name] for name in environment if name.lower() == "npm_config_userconfig"), "")
+    try:
+        text = Path(file or "~/.npmrc").expanduser().read_text("utf-8", errors="replace")
+    except (OSError, RuntimeError):
+        return set()
+    return set(re.findall(r"\$\{(\w+)", text))
 
 
-def _run(command: list[str], package: Package, lock: int, progress: InstallProgress) -> None:
-    """Run an installer. It inherits the lock, so that nobody else installs while it still writes."""
-    last: deque[str] = deque(maxlen=SHOWN_LINES)
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        pass_fds=[lock],
-        env={**os.environ, "PATH": program_path(os.environ)},
-        text=True,
-        errors="replace",
-    ) as process:
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                if line.strip():
-                    last.append(line.rstrip())
-                    progress.show(line.rstrip())
-        except BaseException:
-            process.terminate()  # and `with` waits for its end
-            raise
-    if process.returncode:
-        raise CommandError(
-            f"cannot install {package}: {os.path.basename(command[0])} exited with {process.returncode}",
-            f"is the version right, and can {package.registry} be reached?",
-            details=None if progress.shows_everything else "\n".join(last),
-        )
+class _Installers:
+    """Runs the installers of one package, in its folder, where no project's configuration is found."""
+
+    def __init__(self, package: Package, folder: Path, lock: int, progress: InstallProgress) -> None:
+        self._package = package
+        self._folder = folder
+        self._lock = lock
+        self._progress = progress
+        self._environment = installers_environment(os.environ)
+
+    def run(self) -> str:
+        """Install the package; returns what with."""
+        return self._npm() if self._package.registry == "npm" else self._pypi()
+
+    def _npm(self) -> str:
+        npm = self._find("npm")
+        if npm is None:
+            raise CommandError(f"cannot install {self._package}: {NO_NPM[0]}", NO_NPM[1])
+        # A package.json of its own, because npm would otherwise install into a folder above that has one.
+        (self._folder / "package.json").write_text('{"private": true}\n', "utf-8")
+        options = ["--no-audit", "--no-fund", "--no-package-lock", "--save-exact"]
+        options += ["--loglevel=http"]  # a line for each package, as progress
+        self._call([npm, "install", "--prefix", str(self._folder), *options, self._package.requirement])
+        return "npm"
+
+    def _pypi(self) -> str:
+        folder, python = str(self._folder), str(self._folder / "bin" / "python")
+        uv = self._find("uv")
+        if uv is not None:
+            options = ["--quiet", "--no-project", "--allow-existing", "--python", sys.executable]
+            self._call([uv, "venv", *options, folder])
+            self._call([uv, "pip", "install", "--python", python, self._package.requirement])
+            return "uv"
+        if find_spec("ensurepip") is None:  # Debian has `venv` without it unless python3-venv is installed
+            raise CommandError(f"cannot install {self._package}: {NO_UV[0]}", NO_UV[1])
+        self._call([sys.executable, "-m", "venv", folder])
+        pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+        self._call([*pip, self._package.requirement])
+        return "pip"
+
+    def _find(self, program: str) -> str | None:
+        return find_program(program, self._environment["PATH"])
+
+    def _call(self, command: list[str]) -> None:
+        """Run an installer. It inherits the lock, so that nobody else installs while it still writes."""
+        last: deque[str] = deque(maxlen=SHOWN_LINES)
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=[self._lock],
+            env=self._environment,
+            cwd=self._folder,
+            text=True,
+            errors="replace",
+        ) as process:
+            assert process.stdout is not None
+            try:
+                for line in process.stdout:
+                    if line.strip():
+                        last.append(line.rstrip())
+                        self._progress.show(line.rstrip())
+            except BaseException:
+                process.terminate()  # and `with` waits for its end
+                raise
+        if process.returncode:
+            installer = os.path.basename(command[0])
+            raise CommandError(
+                f"cannot install {self._package}: {installer} exited with {process.returncode}",
+                f"is the version right, and can {self._package.registry} be reached?",
+                details=None if self._progress.shows_everything else "\n".join(last),
+            )

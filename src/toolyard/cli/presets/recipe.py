@@ -13,7 +13,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ...config.errors import nearest_or_all
-from ..ui.messages import CommandError
+from ..ui.messages import CommandError, one_line
 from .environments import Package
 
 Words = tuple[str, ...]
@@ -67,6 +67,9 @@ class CommandStart(Struct, frozen=True):
     command: str
     args: tuple[Words, ...] = ()
     env: dict[str, str] = {}
+    before: Words = ()
+    """The first arguments of a program that passes on only the variables that it is told of: `-e` and the
+    name of each that has a value come next, and then `args`."""
 
 
 class RemoteStart(Struct, frozen=True):
@@ -138,7 +141,7 @@ def fill(recipe: ServerRecipe, options: FillOptions) -> Filled:
         if not found and one.required and options.ask is not None:
             found = options.ask(one)
             if found and one.secret and not options.save_secrets and not _is_reference(found[0]):
-                variable = secret_variable(one, recipe)
+                variable = secret_variable(one, recipe, options.environment)
                 typed[variable] = found[0]
                 found = (f"${{{variable}}}",)
         if not found and one.required and not one.default:
@@ -163,8 +166,9 @@ def _known(one: Input, recipe: ServerRecipe, options: FillOptions) -> Words:
 
 
 def _left_for_later(one: Input, recipe: ServerRecipe, options: FillOptions) -> Words:
-    variable = secret_variable(one, recipe) if one.secret else one.in_environment
-    if variable and (options.later or options.ask is not None):
+    """A reference to a variable that will be set; for a stranger's recipe only if the person saw its name."""
+    variable = secret_variable(one, recipe, options.environment) if one.secret else one.in_environment
+    if variable and (options.ask is not None or (options.later and recipe.trusted)):
         return (f"${{{variable}}}",)
     raise missing(one, recipe)
 
@@ -183,10 +187,18 @@ def missing(one: Input, recipe: ServerRecipe) -> CommandError:
     return CommandError(f"{recipe.name!r} needs {one.name}{about}", *hints)
 
 
-def secret_variable(one: Input, recipe: ServerRecipe) -> str:
-    """A variable for the secret; from the server's and the input's name if it has none."""
+def secret_variable(one: Input, recipe: ServerRecipe, environment: Mapping[str, str] | None = None) -> str:
+    """A variable for the secret; from the server's and the input's name if it has none.
+
+    With the `environment`, one that will be set: a stranger's recipe gets none that is set for another.
+    """
+    taken: Mapping[str, str] = {} if environment is None or recipe.trusted else environment
+    if one.in_environment and one.in_environment not in taken:
+        return one.in_environment
     made = re.sub(r"[^A-Z0-9]+", "_", f"{recipe.name}_{one.name}".upper()).strip("_")
-    return one.in_environment or (made if _VARIABLE.fullmatch(made) else f"SECRET_{made}")
+    while not _VARIABLE.fullmatch(made) or made in taken:
+        made = f"SECRET_{made}"
+    return made
 
 
 def _is_reference(value: str) -> bool:
@@ -197,7 +209,8 @@ def _checked(one: Input, text: str) -> Value:
     if text in one.choices:
         return Value(text)  # the words of the recipe
     if one.choices and not _is_reference(text):
-        raise CommandError(f"{one.name} cannot be {text!r}", f"one of {', '.join(one.choices)}")
+        choices = ", ".join(map(one_line, one.choices))
+        raise CommandError(f"{one.name} cannot be {text!r}", f"one of {choices}")
     return Value(_absolute(text) if one.path and not _is_reference(text) else text, refers=True)
 
 
@@ -222,15 +235,16 @@ def fields_of(
         fields |= {"headers": headers} if headers else {}
         return fields | ({"transport": start.transport} if start.transport == "sse" else {})
     args = [word for group in start.args for word in _filled_group(group, values)]
+    env = _filled_map(start.env, values)
     if isinstance(start, CommandStart):
-        command, args = start.command, args
+        told = [word for name in env if start.before for word in ("-e", name)]
+        command, args = start.command, [*start.before, *told, *args]
     else:
         command, *before = own_command
         before += ["envs", "run"]
         before += ["--program", start.program] if start.program else []
         before += ["--module", start.module] if start.module else []
         args = [*before, str(start.package), *args]
-    env = _filled_map(start.env, values)
     fields = {"command": command} | ({"args": args} if args else {})
     return fields | ({"env": env} if env else {})
 

@@ -4,7 +4,8 @@ The format: https://static.modelcontextprotocol.io/schemas/2025-12-11/server.sch
 answer of the registry's API, which has the file under `server`, and the spelling of July 2025
 (`registry_type`, `is_required`).
 
-Nobody has vouched for such a file: what it says is text, never a reference to a variable of this machine.
+Nobody has vouched for such a file: what it says is text, never a reference to a variable of this machine,
+and what it wants of a runner is screened (`screening`).
 """
 
 import re
@@ -20,13 +21,21 @@ from ..json_values import JsonMapping, as_list, as_object
 from ..ui.messages import CommandError, one_line
 from .environments import Package, parse_package
 from .recipe import BilingualText, CommandStart, Input, PackageStart, RemoteStart, ServerRecipe, Start, Words
+from .screening import RUNNERS, check_package, check_variable, is_read_by_others, screened_options
 
 MAX_TEXT = 300
-OFFICIAL = {"npm": "npmjs.org", "pypi": "pypi.org"}
-# Arguments of a runner that an environment of ours makes needless.
-_NEEDLESS = {"npx": {"-y", "--yes"}, "uvx": set[str]()}
+OFFICIAL = {"npm": "npmjs.org", "pypi": "pypi.org", "nuget": "nuget.org"}
+DOCKER_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
 _CURLY = re.compile(r"\{([^{}]+)\}")
 _ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_IMAGE = re.compile(
+    # Podman would read these as places on this machine.
+    r"(?!(?:dir|docker|docker-archive|docker-daemon|containers-storage|oci|oci-archive|sif|tarball):)"
+    r"[a-z0-9][a-z0-9._-]*(?::\d+(?=/))?(?:/[a-z0-9][a-z0-9._-]*)*"
+    r"(?P<version>:(?!latest$)\w[\w.-]{0,127})?(?P<digest>@sha256:[0-9a-f]{64})?",
+    re.A,
+)
+_NUGET = re.compile(r"[A-Za-z0-9_][\w.-]*@\d+(\.\d+){1,3}(-[A-Za-z0-9.-]+)?", re.A)
 
 
 class _Collected(Struct):
@@ -151,11 +160,11 @@ def _obstacle(package: JsonMapping) -> str:
     if transport != "stdio":
         url = one_line(str(as_object(package.get("transport")).get("url") or "its address"))
         return f"{identifier} serves {transport} at {url}: start it yourself, then `toolyard add NAME URL`"
+    base = str(package.get("registryBaseUrl") or "")
+    if base and not _is_its_registry(base, kind, identifier):
+        return f"{identifier} is in another registry ({one_line(base)})"
     if kind in ("npm", "pypi"):
-        base = str(package.get("registryBaseUrl") or f"https://{OFFICIAL[kind]}")
-        host = re.fullmatch(r"https://([a-z0-9.-]+)/?", base)
-        is_official = host is not None and f".{host[1]}".endswith(f".{OFFICIAL[kind]}")
-        return "" if is_official else f"{identifier} is in another registry ({one_line(base)})"
+        return ""
     if kind == "oci":
         return "" if _container_program() else f"{identifier} is a container image: install Docker or Podman"
     if kind == "nuget":
@@ -163,6 +172,16 @@ def _obstacle(package: JsonMapping) -> str:
     if kind == "mcpb":
         return f"{identifier} is an MCP bundle (mcpb), which Toolyard does not unpack"
     return f"{identifier or 'a package'} is of the kind {kind!r}, which Toolyard does not know"
+
+
+def _is_its_registry(base: str, kind: str, identifier: str) -> bool:
+    """Whether it is the registry that is asked: a public one, or that of the image's own name."""
+    host = re.fullmatch(r"https://([a-z0-9.-]+)/?(v3/index\.json)?", base)
+    if host is None:
+        return False
+    if kind == "oci":
+        return host[1] in DOCKER_HUB or identifier.startswith(f"{host[1]}/")
+    return kind not in OFFICIAL or f".{host[1]}".endswith(f".{OFFICIAL[kind]}")
 
 
 def _container_program() -> str:
@@ -183,29 +202,42 @@ def _package(package: JsonMapping, shown: str, collected: _Collected) -> Start:
     version = str(package.get("version") or "")
     runner = tuple(_arguments(package.get("runtimeArguments"), collected))
     args = tuple(_arguments(package.get("packageArguments"), collected))
-    env = dict(_key_values(package.get("environmentVariables"), collected))
-    for name in env:
-        if not _ENVIRONMENT.fullmatch(name):
-            raise CommandError(f"{shown} has an environment variable {name!r}, which is no name of one")
+    env = dict(_key_values(list(_own_variables(package, shown)), collected))
     if kind == "oci":
-        return _container(identifier, version, runner, args, env)
+        return _container(_image(identifier, version, shown), runner, args, env, collected, shown)
+    hint = str(package.get("runtimeHint") or RUNNERS[kind])
+    wanted = hint if hint == RUNNERS[kind] else one_line(hint)
+    spellings = (identifier, f"{identifier}@{version}", f"{identifier}=={version}")
+    needed = list(screened_options(runner, kind, wanted, spellings, collected.inputs, shown))
+    check_package(identifier, shown)
     if kind == "nuget":
-        pinned = f"{identifier}@{version}" if version else identifier
+        pinned = f"{identifier}@{version}"
+        if not _NUGET.fullmatch(pinned):
+            raise _no_package(identifier, version, shown)
         rest = (("--",), *args) if args else ()
-        return CommandStart("dnx", ((_literal(pinned), "--yes"), *runner, *rest), env)
+        return CommandStart("dnx", ((pinned, "--yes"), *rest), env)
     found = _exact(kind, identifier, version, shown)
-    hint = str(package.get("runtimeHint") or "")
-    needed = [group for group in runner if not set(group) <= _NEEDLESS.get(hint, set())]
-    if needed and hint in ("npx", "uvx"):
-        # Its own runner, which knows its own options.
-        asked = (("-y",),) if hint == "npx" else ()
-        name = found.requirement if hint == "npx" else f"{found.name}@{found.version}"
-        return CommandStart(hint, (*asked, *needed, (name,), *args), env)
     if needed:
-        raise CommandError(
-            f"{shown} has 'runtimeArguments' for {hint or 'an unnamed runtime'!r}", "add it by hand"
-        )
+        # The version of Python that it wants, which uvx finds.
+        return CommandStart("uvx", (*needed, (f"{found.name}@{found.version}",), *args), env)
     return PackageStart(found, args, env)
+
+
+def _own_variables(package: JsonMapping, shown: str) -> Iterator[JsonMapping]:
+    """The variables of the package. One that others read is refused, or left out if nothing is said of it."""
+    for item in map(as_object, as_list(package.get("environmentVariables"))):
+        name = item.get("name")
+        if isinstance(name, str) and name:
+            if not _ENVIRONMENT.fullmatch(name):
+                raise CommandError(f"{shown} has an environment variable {name!r}, which is no name of one")
+            if (
+                is_read_by_others(name)
+                and not {"value", "default"} & set(item)
+                and not item.get("isRequired")
+            ):
+                continue
+            check_variable(name, shown)
+        yield item
 
 
 def _exact(kind: str, identifier: str, version: str, shown: str) -> Package:
@@ -214,35 +246,56 @@ def _exact(kind: str, identifier: str, version: str, shown: str) -> Package:
     try:
         return parse_package(f"{kind}:{identifier}{'@' if kind == 'npm' else '=='}{version}")
     except CommandError:
+        raise _no_package(identifier, version, shown) from None
+
+
+def _no_package(identifier: str, version: str, shown: str) -> CommandError:
+    return CommandError(
+        f"{shown} has a package that is none: {identifier!r} at {version!r}",
+        "it has to be a name and an exact version",
+    )
+
+
+def _image(identifier: str, version: str, shown: str) -> str:
+    """The image with its version, which the file has with its name or apart."""
+    found = _IMAGE.fullmatch(identifier)
+    if found is not None and version and not found["version"] and not found["digest"]:
+        found = _IMAGE.fullmatch(f"{identifier}:{version}")
+    if found is None or not (found["version"] or found["digest"]):
         raise CommandError(
-            f"{shown} has a package that is none: {identifier!r} at {version!r}",
-            "it has to be a name and a version",
-        ) from None
+            f"{shown} has a container image that is none: {identifier!r} at {version!r}",
+            "it has to be a name with a version, or a digest",
+        )
+    return found[0]
 
 
 def _container(
-    identifier: str, version: str, runner: tuple[Words, ...], args: tuple[Words, ...], env: dict[str, str]
+    image: str,
+    runner: tuple[Words, ...],
+    args: tuple[Words, ...],
+    env: dict[str, str],
+    collected: _Collected,
+    shown: str,
 ) -> CommandStart:
-    if not re.fullmatch(r"[a-z0-9][\w./:@-]*", identifier, re.A):
-        raise CommandError(f"{identifier!r} is not the name of a container image")
-    image = identifier
-    if version and ":" not in identifier.rpartition("/")[2] and "@" not in identifier:
-        image = f"{identifier}:{version}"
     rest: list[Words] = []
     for group in runner:
-        name, sign, value = group[-1].partition("=")
-        if group[0] in ("-e", "--env") and len(group) == 2 and sign and _ENVIRONMENT.fullmatch(name):
-            env = {**env, name: value}  # on the command line every user of the machine could read it
-        elif group not in ((image,), (identifier,), (_untagged(image),), ("run",), ("-i",), ("--rm",)):
+        option, _, joined = group[0].partition("=")
+        pair = group[1] if len(group) == 2 else joined
+        name, sign, value = pair.partition("=")
+        if option not in ("-e", "--env") or not _ENVIRONMENT.fullmatch(name):
             rest.append(group)
-    # The variables are set for docker itself, which passes on those that it is told the names of.
-    passed = tuple(("-e", name) for name in env)
-    first = ("run", "-i", "--rm")
-    return CommandStart(_container_program(), (first, *passed, *rest, (_literal(image),), *args), env)
+        elif sign:
+            check_variable(name, shown)
+            env = {**env, name: value}  # on the command line every user of the machine could read it
+        elif name not in env:  # `-e NAME` alone passes on a variable of this machine
+            rest.append(group)
+    spellings = (image, _untagged(image))
+    needed = screened_options(rest, "oci", RUNNERS["oci"], spellings, collected.inputs, shown)
+    return CommandStart(_container_program(), (*needed, (image,), *args), env, ("run", "-i", "--rm"))
 
 
 def _untagged(image: str) -> str:
-    folder, slash, name = image.rpartition("/")
+    folder, slash, name = image.partition("@")[0].rpartition("/")
     return f"{folder}{slash}{name.partition(':')[0]}"
 
 
@@ -323,8 +376,9 @@ def _literal(text: str) -> str:
 
 
 def _input(item: Mapping[str, Any], name: str) -> Input:
-    if "{" in name or "}" in name:
-        raise CommandError(f"{one_line(name)!r} is no name of a value")
+    name = one_line(name)
+    if not name or "{" in name or "}" in name:
+        raise CommandError(f"{name!r} is no name of a value")
     about = one_line(str(item.get("description") or ""))[:MAX_TEXT]
     default = item.get("default")
     choices = tuple(str(choice) for choice in as_list(item.get("choices")))

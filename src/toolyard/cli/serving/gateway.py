@@ -5,8 +5,8 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +45,6 @@ _KNOW_CALLERS = (
 
 def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
     from ...app import asgi
-    from ...config import ConfigError
-    from ...state.store import StateError
 
     config = loader.load_config(file)
     _setup_logging(config, debug)
@@ -70,7 +68,7 @@ def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
         await watch()
         _ready(config, url, file, listens, needs_key)
 
-    try:
+    with listening, _explained():
         edge = asgi(
             gateway,
             path=settings.path.rstrip("/") or "/",
@@ -81,18 +79,27 @@ def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
             on_start=start,
             on_stop=stop,
         )
-    except (ConfigError, StateError) as error:
-        listening.close()
-        raise loader.config_error(error) from None
-    with listening:
         warn_of_exposure(settings, config.auth.knows_callers, _KNOW_CALLERS)
         run_http(
             edge, listening, debug, keep_alive=config.gateway.keep_alive, max_idle=config.gateway.max_idle
         )
 
 
+@contextmanager
+def _explained() -> Generator[None]:
+    """Why a gateway does not start, in the words of a command."""
+    from ...config import ConfigError
+    from ...state.store import StateError
+    from ...vault.base import VaultError
+
+    try:
+        yield
+    except (ConfigError, StateError, VaultError) as error:
+        raise loader.config_error(error) from None
+
+
 def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
-    """Serve one client. The upstreams start with its first request."""
+    """Serve one client."""
     from ...edge.stdio import run
 
     config = loader.load_config(file)
@@ -102,11 +109,11 @@ def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
     key = session_key(None)
     principal = process_principal(config, key)
     gateway = loader.make_gateway(config, key, one_client=True)
-    start, stop = _config_watcher(gateway, file)
-    service = _StdioGateway(gateway, server, start, stop)
+    service = _StdioGateway(gateway, server, *_config_watcher(gateway, file))
     if principal.kind in ("key", "grant"):
         service.authenticate = gateway.callers.authenticator(config).authenticate
-    run(service, service.end, Identity(principal))
+    with _explained():
+        run(service, service.end, Identity(principal), on_start=service.start)
 
 
 API_KEY_VARIABLE = "TOOLYARD_API_KEY"
@@ -158,28 +165,28 @@ def process_principal(config: "Config", key: bytes | None) -> Principal:
 
 
 class _StdioGateway:
-    """The gateway's view as a service: starts the gateway with the first call, ends it with the process."""
+    """The gateway's view as a service, and the gateway's start and end."""
 
     def __init__(
         self,
         gateway: "Gateway",
         server: str | None,
-        start: Callable[[], Awaitable[None]],
+        watch: Callable[[], Awaitable[None]],
         stop: Callable[[], Awaitable[None]],
     ) -> None:
         self._gateway = gateway
         self._view = gateway.view() if server is None else gateway.bare(server)
-        self._start = start
+        self._watch = watch
         self._stop = stop
-        self._started = False
         self.authenticate: Callable[..., Awaitable[Principal]] | None = None
         """Asked with every call, where a key was shown: it may be revoked while this process runs."""
 
+    async def start(self) -> None:
+        await self._gateway.start()
+        self._gateway.storage.check_soon()
+        await self._watch()
+
     async def handle(self, call: Any) -> Any:
-        if not self._started:
-            self._started = True
-            await self._gateway.start()
-            await self._start()
         if self.authenticate is not None:
             await self._check_key(self.authenticate)
         return await self._view.handle(call)
@@ -202,9 +209,8 @@ class _StdioGateway:
         await self._view.close()
 
     async def end(self) -> None:
-        if self._started:
-            await self._stop()
-            await self._gateway.close()
+        await self._stop()
+        await self._gateway.close()
 
     def health(self) -> dict[str, Any]:
         return self._gateway.health()

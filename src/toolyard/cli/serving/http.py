@@ -1,16 +1,15 @@
 """Serving over HTTP: the socket, its host names and URL, the server loop, and the banner when it is ready."""
 
 import errno
-import json
 import os
-import re
 import shlex
 import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -26,19 +25,20 @@ from ..ui.tables import counted
 from .session_key import session_key
 
 if TYPE_CHECKING:
-    from ...edge.http.app import Endpoint
+    from ...edge.http.app import HttpEdge, PathRouter
     from ...kit import Server
 
 
-def _print_banner(server: "Server", url: str, target: str | None) -> None:
+def _print_banner(
+    server: "Server", url: str, target: str | None, options: Mapping[str, Any] = MappingProxyType({})
+) -> None:
     """Print to standard output, and flush, also into a pipe."""
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", server.name).strip("-") or "toolyard"
     lines = [
         f"Toolyard {__version__} serves {_summary(server)}",
         "",
         f"  {click.style(url, bold=True)}",
         "",
-        *client_snippets(name, url, _stdio_arguments(target), _key_header(server)),
+        *client_snippets(server.name, url, _stdio_arguments(target, options), _key_header(server)),
         *_try_it(server, url),
         "",
         "Ctrl-C stops it.",
@@ -66,24 +66,18 @@ def _key_header(server: "Server") -> tuple[str, str] | None:
     return name, "Bearer …" if name == "authorization" else "…"
 
 
-def _snippet(name: str, entry: dict[str, object]) -> str:
-    return json.dumps({"mcpServers": {name: entry}}, ensure_ascii=False)
-
-
 def client_snippets(
     name: str, url: str, arguments: list[str], header: tuple[str, str] | None = None
 ) -> list[str]:
     """Lines to paste into clients. `arguments` start the same on stdio, from any folder."""
     program = shutil.which("toolyard")
     start = [program] if program else [sys.executable, "-m", "toolyard"]
-    entry: dict[str, object] = {"url": url, **({"headers": dict([header])} if header else {})}
+    from ...edge.http.front_page import client_lines, stdio_line  # comes with the edge
+
     return [
-        "Claude Code:",
-        f"  claude mcp add --transport http {name} {url}{_header_option(header)}",
-        "Cursor and other clients that take a URL:",
-        f"  {_snippet(name, entry)}",
+        *client_lines(name, url, header),
         "Claude Desktop and other clients that start the server themselves:",
-        f"  {_snippet(name, {'command': start[0], 'args': [*start[1:], *arguments]})}",
+        f"  {stdio_line(name, [*start, *arguments])}",
     ]
 
 
@@ -91,16 +85,23 @@ def _header_option(header: tuple[str, str] | None) -> str:
     return f" --header '{header[0]}: {header[1]}'" if header else ""
 
 
-def _stdio_arguments(target: str | None) -> list[str]:
-    if target in BUNDLED:
-        return ["stdio", target]
+def _stdio_arguments(target: str | None, options: Mapping[str, Any]) -> list[str]:
+    from ...config.secrets import is_secret_name  # 5 ms
+
+    given = [f"{name}={'…' if is_secret_name(name) else value}" for name, value in options.items()]
+    return ["stdio", *_from_anywhere(target), *(word for one in given for word in ("-o", one))]
+
+
+def _from_anywhere(target: str | None) -> list[str]:
     if target is None:
-        return ["stdio"]
+        return []
+    if target in BUNDLED:
+        return [target]
     if is_table(target):
-        return ["stdio", str(Path(target).expanduser().resolve())]
+        return [str(Path(target).expanduser().resolve())]
     place, attribute = split(target)
     path = Path(place).expanduser()
-    return ["stdio", f"{path.resolve() if path.is_file() else place}:{attribute}"]
+    return [f"{path.resolve() if path.is_file() else place}:{attribute}"]
 
 
 def _try_it(server: "Server", url: str) -> list[str]:
@@ -265,8 +266,14 @@ def warn_of_exposure(settings: ServeSettings, knows_callers: bool, *ways: str) -
         warn(f"requests to host names other than {known} are refused", advice)
 
 
-def serve_target(server: "Server", target: str | None, settings: ServeSettings, debug: bool) -> None:
-    """Serve one server until interrupted."""
+def serve_target(
+    server: "Server",
+    target: str | None,
+    settings: ServeSettings,
+    debug: bool,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Serve one server until interrupted. `options` are the settings that it was made with."""
     if settings.key_file is not None or not server.has_own_key:
         server.sealer = Sealer(session_key(settings.key_file), server.name)
     knows_callers = server.caller_keys is not None and server.caller_keys.required
@@ -279,24 +286,27 @@ def serve_target(server: "Server", target: str | None, settings: ServeSettings, 
     )
     with listen(settings.host, settings.port) as listening:
         warn_of_exposure(settings, knows_callers, way)
-        run_http(edge, listening, debug, lambda: _print_banner(server, settings.url(listening), target))
+        run_http(
+            edge, listening, debug, lambda: _print_banner(server, settings.url(listening), target, options)
+        )
 
 
 def run_http(
-    edge: "Endpoint",
+    edge: "HttpEdge | PathRouter",
     listening: socket.socket,
     debug: bool,
     on_ready: Callable[[], None] = lambda: None,
     **idle: Any,
 ) -> None:
-    """Serve until interrupted. `idle` limits idle connections, as in `uvicorn_server`."""
+    """Serve until interrupted; raise why it does not start. `idle` is as in `uvicorn_server`."""
     import asyncio
 
     from ...edge.http.server import uvicorn_server  # 35 ms of CPU, most of it uvicorn
     from ...edge.runner import run_to_end
 
     host, port = listening.getsockname()[:2]
-    running = uvicorn_server(edge, host, port, log_level="debug" if debug else "warning", **idle)
+    level = "debug" if debug else "warning"
+    running = uvicorn_server(edge, host, port, level, start=edge.start, **idle)
 
     async def serve() -> None:
         # uvicorn stops cleanly and then raises the signal again, which must not look like a crash.

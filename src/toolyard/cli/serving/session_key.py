@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 from ...config.files import state_home
+from ...file_access import explain, is_missing
 from ...wire.seal import KEY_VARIABLE, MIN_KEY_BYTES
 from ..ui.messages import CommandError, warn
 
@@ -24,16 +25,22 @@ def session_key(file: Path | None) -> bytes | None:
     if file is not None:
         try:
             return _from_file(file)
-        except (OSError, ValueError) as error:
-            raise CommandError(f"--key-file {str(file)!r}: {_reason(error)}", CREATE_HINT) from None
+        except OSError as error:
+            fault = explain(error, file)
+            raise CommandError(f"--key-file {str(file)!r}: {fault.reason}", fault.hint) from None
+        except ValueError as error:
+            raise CommandError(f"--key-file {str(file)!r}: {error}", CREATE_HINT) from None
     if value := os.environ.get(KEY_VARIABLE, "").encode():
         return value
+    advice = f"set {KEY_VARIABLE}, or name a file with --key-file"
     try:
         return _from_file(default_key_file())
-    except (OSError, ValueError, RuntimeError) as error:
-        advice = f"set {KEY_VARIABLE}, or name a file with --key-file"
-        warn(f"cannot store the session key ({_reason(error)}); sessions will end with this process", advice)
-        return None
+    except OSError as error:
+        reason, *hints = explain(error, default_key_file())
+    except (ValueError, RuntimeError) as error:
+        reason, hints = str(error), []
+    warn(f"cannot store the session key: {reason}; sessions will end with this process", *hints, advice)
+    return None
 
 
 def default_key_file() -> Path:
@@ -45,7 +52,7 @@ def default_key_file() -> Path:
 
 
 def _from_file(path: Path) -> bytes:
-    if not path.exists():
+    if is_missing(path):
         _create(path)
     key = path.read_bytes().strip()
     if len(key) < MIN_KEY_BYTES:
@@ -70,7 +77,3 @@ def _create(path: Path) -> None:
         pass
     finally:
         os.unlink(draft)
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -8,7 +8,7 @@ import click
 from ...telemetry.trace_tree import SpanNode, TraceTree
 from ..ui.messages import is_terminal, one_line
 from ..ui.tables import TextLayout
-from .words import failure, figures, format_seconds, label
+from .words import counts, failure, figures, format_seconds, label
 
 LAYER_WIDTH = 8
 TIME_WIDTH = 8
@@ -29,11 +29,11 @@ def tree_lines(tree: TraceTree, layout: TextLayout) -> Iterator[str]:
         drawn = f"  {_bar(node, whole, bar)}" if bar else ""
         line = f"{text}  {time:>{TIME_WIDTH}}{drawn}".rstrip()
         yield _coloured(node, line) if is_terminal(sys.stdout) else line
-        if reason := failure(node):
+        for mark, words, colour in (("!", failure(node), "red"), ("=", counts(node), None)):
             indent = " " * min(len(stem) + 2, width // 2)
-            lines = layout.folded(f"! {one_line(reason)}", max(20, width - len(indent)))
+            lines = layout.folded(f"{mark} {one_line(words)}", max(20, width - len(indent))) if words else []
             for part in lines[:3]:
-                yield indent + (click.style(part, fg="red") if is_terminal(sys.stdout) else part)
+                yield indent + (click.style(part, fg=colour) if is_terminal(sys.stdout) else part)
 
 
 def _text(node: SpanNode, stem: str, room: int, layout: TextLayout) -> str:

@@ -57,6 +57,11 @@ def figures(node: SpanNode) -> list[str]:
     return found
 
 
+def counts(node: SpanNode) -> str:
+    """What the tool counted in its result; empty if it says nothing."""
+    return str(node.span.attributes.get("toolyard.result.counts", ""))
+
+
 def failure(node: SpanNode) -> str:
     """Why it failed; empty if it did not. What only passes on a failure from below does not repeat it."""
     span = node.span

@@ -5,22 +5,12 @@ could reorder text, an invisible character could hide in a name.
 """
 
 import os
-import re
+import sys
 from typing import TextIO
 
 import click
 
-_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # but for tabs and line feeds
-_SEPARATORS = r"\u2028\u2029"  # a line ends there for some terminals and for no others
-# The default ignorable characters of Unicode, which are not drawn, and the marks around annotations.
-_INVISIBLE = (
-    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-_HIDDEN = re.compile(f"[{_CONTROLS}{_SEPARATORS}{_INVISIBLE}]")
-_JOINERS = "\u200c\u200d"
-_SELECTORS = re.compile(r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+from ...wire.text import printable
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -28,33 +18,9 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def printable(text: str) -> str:
-    """Spell out characters that control a terminal or are invisible (`\\x1b`, `\\ufeff`)."""
-    return _HIDDEN.sub(_escaped, text.replace("\r\n", "\n"))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    character = found[0]
-    if character in _JOINERS or _SELECTORS.match(character):
-        before = found.string[found.start() - 1 : found.start()]
-        if _changes_display(before, character, found.string[found.end() : found.end() + 1]):
-            return character
-    return character.encode("unicode_escape").decode()
-
-
-def _changes_display(before: str, character: str, after: str) -> bool:
-    """Whether it changes the display, as between emoji and in some scripts, never among Latin letters."""
-    from unicodedata import category  # 1 ms, and few texts have any of these
-
-    def drawn(other: str) -> bool:
-        return bool(other) and category(other)[0] in "LMS" and category(other) not in ("Lu", "Ll", "Lt")
-
-    if character in _JOINERS:
-        return drawn(before) and drawn(after) and after not in _JOINERS
-    # A digit with a selector is the first part of a keycap. A second selector in a row has no effect.
-    if not before or _SELECTORS.match(before):
-        return False
-    return drawn(before) or category(before) in ("Nd", "Po")
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal, who sees a question and can answer it."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def one_line(text: str) -> str:

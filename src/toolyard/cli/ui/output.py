@@ -60,14 +60,20 @@ def print_text(text: str, err: bool = False) -> None:
 
 
 def print_result(result: JsonMapping, save: "MediaFolder | None") -> None:
-    """Print the content, then the structured content, unless one repeats the other."""
+    """Print the content, then the structured content, unless one repeats the other.
+
+    A person at a terminal gets the text alone, if there is one beside the structured content.
+    """
     structured = result.get("structuredContent")
     if _is_wrapped_text(result, structured):
         structured = None
-    for block in _blocks(result):
-        if not (structured is not None and _repeats_structured(block, structured)):
-            print_text(format_block(block, save))
-    if structured is not None:
+    blocks = [
+        block for block in _blocks(result) if structured is None or not _repeats_structured(block, structured)
+    ]
+    for block in blocks:
+        print_text(format_block(block, save))
+    has_text = any(block.get("type") == "text" for block in blocks)
+    if structured is not None and not (has_text and is_terminal(sys.stdout)):
         print_json(structured)
 
 

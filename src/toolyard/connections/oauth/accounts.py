@@ -26,6 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...config.server_auth import OAuthAuth
+from ...languages import said
 from ...state.store import State, StateError
 from ...upstream.accounts import AccountState, ConsentLink
 from ...upstream.connection import GATEWAY_CALLER
@@ -78,14 +79,15 @@ SHARED = Principal(tenant="local")
 
 LISTER = GATEWAY_CALLER.principal
 """As whom lists are read where callers act for themselves."""
-_BROUGHT: dict[CredentialKind, str] = {
-    "local": "you came without a token, as the local user",
-    "key": "you came with an API key",
-    "login": "you came with a login at this gateway",
-    "proxy": "you were named by a proxy",
-    "grant": "you came with a grant",
-    "application": "you were named by the application",
+_BROUGHT: dict[CredentialKind, tuple[str, str]] = {
+    "local": ("you came without a token, as the local user", "você veio sem token, como o usuário local"),
+    "key": ("you came with an API key", "você veio com uma chave de API"),
+    "login": ("you came with a login at this gateway", "você veio com um login neste gateway"),
+    "proxy": ("you were named by a proxy", "um proxy disse quem você é"),
+    "grant": ("you came with a grant", "você veio com uma concessão"),
+    "application": ("you were named by the application", "a aplicação disse quem você é"),
 }
+_ANOTHER = ("you came with one of another issuer", "você veio com o de outro emissor")
 
 
 class _SavedFlow(Struct, frozen=True, kw_only=True):
@@ -157,10 +159,6 @@ class OAuthAccounts:
             self._sessions.move_to_end(address)
         return found
 
-    def in_use(self, principal: Principal) -> str:
-        session = self._sessions.get(self.address(principal))
-        return "" if session is None else session.in_use
-
     def _make_room(self) -> None:
         """Forget who came longest ago, and tokens of callers whose own have ended."""
         while self._sessions:
@@ -223,11 +221,13 @@ class OAuthAccounts:
         wanted = self._settings.subject_issuer
         if principal.kind in ISSUED and (not wanted or principal.issuer == wanted):
             return ""
-        whose = wanted or "an issuer that the gateway accepts"
-        brought = _BROUGHT.get(principal.kind, "you came with one of another issuer")
-        return (
+        whose = wanted or said("an issuer that the gateway accepts", "um emissor que o gateway aceita")
+        brought = said(*_BROUGHT.get(principal.kind, _ANOTHER))
+        return said(
             "it is called in the caller's own name: that needs an access token of "
-            f"{whose}, sent as 'Authorization: Bearer …', and {brought}"
+            f"{whose}, sent as 'Authorization: Bearer …', and {brought}",
+            "é chamado em nome de quem chama: isso exige um token de acesso de "
+            f"{whose}, enviado como 'Authorization: Bearer …', e {brought}",
         )
 
     # Connections
@@ -237,19 +237,32 @@ class OAuthAccounts:
             if lacking := self._lacking(principal):
                 return AccountState(False, lacking)
             host = urlsplit(self._settings.issuer).netloc
-            return AccountState(True, f"in your name: your own token is exchanged at {host}")
+            return AccountState(
+                True,
+                said(
+                    f"in your name: your own token is exchanged at {host}",
+                    f"em seu nome: o seu próprio token é trocado em {host}",
+                ),
+            )
         if self._settings.mode != "oauth":
-            return AccountState(True, f"by {self._settings.mode}")
+            mode = self._settings.mode
+            return AccountState(True, said(f"by {mode}", f"por {mode}"))
         held = await self._load(principal)
         if held is None:
-            return AccountState(False, "not connected")
+            return AccountState(False, said("not connected", "não conectado"))
         if held.refused:
-            return AccountState(False, "its issuer does not accept the connection any more")
+            return AccountState(
+                False,
+                said(
+                    "its issuer does not accept the connection any more",
+                    "o emissor não aceita mais a conexão",
+                ),
+            )
         if held.seconds_left(self._tokens.clock()) <= 0 and not held.refresh_token:
-            return AccountState(False, "the connection has expired")
+            return AccountState(False, said("the connection has expired", "a conexão expirou"))
         host = urlsplit(held.issuer).hostname or ""
         scopes = f", {' '.join(held.scopes)}" if held.scopes else ""
-        return AccountState(True, f"connected by {host}{scopes}")
+        return AccountState(True, said(f"connected by {host}{scopes}", f"conectado por {host}{scopes}"))
 
     async def _load(self, principal: Principal) -> TokenRecord | None:
         try:
@@ -261,14 +274,26 @@ class OAuthAccounts:
     async def link(
         self, principal: Principal, scopes: tuple[str, ...] = (), earlier: tuple[str, ...] = ()
     ) -> ConsentLink:
-        message = f"{self.server!r} needs your permission: open this page and log in."
+        message = said(
+            f"{self.server!r} needs your permission: open this page and log in.",
+            f"{self.server!r} precisa da sua permissão: abra esta página e entre.",
+        )
         base = self._base_url()
         if self._settings.acts_for_caller and (lacking := self._lacking(principal)):
             raise CredentialError(self.server, lacking)
         if self._settings.mode != "oauth":
-            raise CredentialError(self.server, "nobody has to connect it; see its auth in the configuration")
+            raise CredentialError(
+                self.server,
+                said(
+                    "nobody has to connect it; see its auth in the configuration",
+                    "ninguém precisa conectá-lo; veja auth na configuração dele",
+                ),
+            )
         if not base:
-            command = f"it wants you to log in; run `toolyard login {self.server}`"
+            command = said(
+                f"it wants you to log in; run `toolyard login {self.server}`",
+                f"ele quer que você entre; rode `toolyard login {self.server}`",
+            )
             raise ConsentRequiredError(self.server, command, scopes, earlier)
         lock = self._beginning.setdefault(self.address(principal), asyncio.Lock())
         try:
@@ -294,7 +319,13 @@ class OAuthAccounts:
 
     async def disconnect(self, principal: Principal) -> bool:
         if not self.is_personal and not runs_gateway(principal):
-            raise CredentialError(self.server, "one token serves all callers; nobody has to connect it")
+            raise CredentialError(
+                self.server,
+                said(
+                    "one token serves all callers; nobody has to connect it",
+                    "um só token serve a todos; ninguém precisa conectá-lo",
+                ),
+            )
         try:
             # A login that is under way ends too: its owner does not want it any more.
             await self._tokens.secrets.delete(self._pending_address(principal))
@@ -563,8 +594,15 @@ class _AskingSource:
     async def obtain(self, challenge: Challenge, before: TokenRecord | None) -> TokenRecord:
         earlier = before.scopes if before is not None and challenge.wants_scopes else ()
         server = self._accounts.server
-        what = "more of your permission" if earlier else "you to log in"
-        reason = f"it wants {what}; use manage_connections, or run `toolyard login {server}`"
+        what = (
+            said("more of your permission", "mais da sua permissão")
+            if earlier
+            else said("you to log in", "que você entre")
+        )
+        reason = said(
+            f"it wants {what}; use manage_connections, or run `toolyard login {server}`",
+            f"ele quer {what}; use manage_connections, ou rode `toolyard login {server}`",
+        )
         raise ConsentRequiredError(server, reason, challenge.scopes, earlier)
 
     async def forget_client(self, client: ClientIdentity) -> None:

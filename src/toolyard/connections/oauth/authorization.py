@@ -71,8 +71,11 @@ class Discovery:
 
     async def find(self, challenge: Challenge) -> ServerProtection:
         """Raises UntrustedAuthorityError if the metadata lie, AuthorityUnavailableError if nobody answers."""
-        resource = await find_resource(self._fetcher, self._url, challenge.resource_metadata)
-        issuer = self._settings.issuer or (resource.issuers[0] if resource and resource.issuers else "")
+        settings = self._settings
+        resource = await find_resource(
+            self._fetcher, self._url, challenge.resource_metadata, settings.resource
+        )
+        issuer = settings.issuer or (resource.issuers[0] if resource and resource.issuers else "")
         if issuer:
             authority = await find_authority(self._fetcher, issuer)
             if authority is None:

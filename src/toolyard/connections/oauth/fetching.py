@@ -67,7 +67,9 @@ class GuardedFetcher:
 
     def __init__(self, trusted: Sequence[str], seconds: float = SECONDS, resolve: Resolve = resolve) -> None:
         self._hosts = {(urlsplit(url).hostname or "").lower() for url in trusted if url}
-        self._plain = any(urlsplit(url).scheme == "http" for url in trusted)
+        self._plain = {
+            (urlsplit(url).hostname or "").lower() for url in trusted if urlsplit(url).scheme == "http"
+        }
         self._seconds = seconds
         self._resolve = resolve
         self._kinds: set[str] | None = None
@@ -102,8 +104,8 @@ class GuardedFetcher:
         # Python drops line breaks from a URL where a browser or a header would not.
         if not _WRITTEN.fullmatch(url) or len(url) > MAX_URL:
             raise UntrustedAuthorityError(f"{shown_url(url)} cannot be used as an address")
-        loopback = host in _LOOPBACK_NAMES and self._plain
-        if parts.scheme != "https" and not (parts.scheme == "http" and (loopback or host in self._hosts)):
+        loopback = host in _LOOPBACK_NAMES and bool(self._plain)
+        if parts.scheme != "https" and not (parts.scheme == "http" and (loopback or host in self._plain)):
             raise UntrustedAuthorityError(
                 f"{shown_url(url)} is not an https address",
                 "tokens are sent there, so it has to be; only servers on this machine may do without",

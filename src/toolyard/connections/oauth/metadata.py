@@ -154,20 +154,41 @@ def canonical_resource(url: str) -> str:
     return f"{parts.scheme.lower()}://{host}{port}{path}{query}"
 
 
-def covers(resource: str, url: str) -> bool:
-    """Whether metadata of `resource` may speak for the server: the same address, or a parent path of it."""
+def speaks_for(resource: str, place: str, url: str, chosen: str = "") -> bool:
+    """Whether metadata of `resource`, found at `place`, are those of the server at `url`.
+
+    By RFC 9728 the resource is the server itself, or that at whose well-known place they are: a server may
+    share its host with others, and could otherwise ask for a token of all of them. `chosen` is the resource
+    in the operator's configuration.
+    """
+    above = resource_at(place)
+    is_below = bool(above) and f"{canonical_resource(url)}/".startswith(f"{above.rstrip('/')}/")
+    return (
+        same_resource(resource, url)
+        or bool(chosen and same_resource(resource, chosen))
+        or (is_below and same_resource(resource, above))
+    )
+
+
+def same_resource(resource: str, url: str) -> bool:
+    """Whether both are one address. A slash at the end and a query that is left out mean nothing."""
     if "#" in resource or "@" in resource.partition("://")[2].partition("/")[0]:
         return False
     try:
         theirs, ours = urlsplit(canonical_resource(resource)), urlsplit(canonical_resource(url))
     except ValueError:
         return False
-    if (theirs.scheme, theirs.netloc) != (ours.scheme, ours.netloc):
-        return False
-    if theirs.query not in ("", ours.query):
-        return False
-    above, below = theirs.path.rstrip("/"), ours.path.rstrip("/")
-    return below == above or below.startswith(f"{above}/")
+    same = (theirs.scheme, theirs.netloc, theirs.path.rstrip("/"))
+    return same == (ours.scheme, ours.netloc, ours.path.rstrip("/")) and theirs.query in ("", ours.query)
+
+
+def resource_at(place: str) -> str:
+    """The resource whose well-known place this is; empty if it is none."""
+    parts = urlsplit(place)
+    rest = parts.path.removeprefix(RESOURCE_WELL_KNOWN)
+    if rest == parts.path or not (rest == "" or rest.startswith("/")):
+        return ""
+    return canonical_resource(f"{parts.scheme}://{parts.netloc}{rest}")
 
 
 def resource_metadata_urls(url: str) -> tuple[str, ...]:
@@ -184,8 +205,12 @@ def authority_metadata_urls(issuer: str) -> tuple[str, ...]:
     return (*inserted, f"{origin}{path}{OPENID_WELL_KNOWN}") if path else inserted
 
 
-async def find_resource(fetcher: GuardedFetcher, url: str, named: str = "") -> ResourceDescription | None:
+async def find_resource(
+    fetcher: GuardedFetcher, url: str, named: str = "", chosen: str = ""
+) -> ResourceDescription | None:
     """The metadata of the server at `url`; `named` is where its challenge says they are.
+
+    `chosen` is the resource in the configuration.
 
     None if it has none. Raises UntrustedAuthorityError if they are of another resource, or are not where the
     challenge says: a server that has metadata is not treated as an old one without.
@@ -194,10 +219,11 @@ async def find_resource(fetcher: GuardedFetcher, url: str, named: str = "") -> R
         document = _document(await fetcher.get(place), _ResourceDocument, place)
         if document is None:
             continue
-        if not covers(document.resource, url):
+        if not speaks_for(document.resource, place, url, chosen):
             raise UntrustedAuthorityError(
                 f"the metadata at {shown_url(place)} are of {shown_url(document.resource)}, another one",
-                "its operator has to correct them: a token for it would be somebody else's",
+                "its operator has to correct them: a token for it would be somebody else's; "
+                "if it may have that, set it as 'resource' in the server's auth",
             )
         return ResourceDescription(
             document.resource, tuple(document.authorization_servers[:8]), scopes_of(document.scopes_supported)

@@ -12,9 +12,11 @@ from .metadata import iso_date, one_line
 
 MAX_ENTRIES = 200
 _START = re.compile(
-    rb"^\s*(?:<\?xml[^>]*\?>)?\s*(?:<!--.{0,2000}?-->\s*|<\?[^>]{0,500}\?>\s*|<!DOCTYPE[^>]{0,500}>\s*)*<(?:rss|feed|rdf:RDF|channel)[\s>]",
+    rb"\s*+(?:(?:(?><!--.{0,2000}?-->)|(?><\?[^>]{0,500}\?>)|<!DOCTYPE[^>]{0,500}+>)\s*+)*"
+    rb"<(?:rss|feed|rdf:RDF|channel)[\s>]",
     re.DOTALL,
 )
+"""Each part of it ends in one place only: a page of forty comments would take for ever."""
 
 
 class Feed(Struct, frozen=True):

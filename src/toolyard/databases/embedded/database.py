@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...languages import Locale
 from ...workers.pool import WorkerDiedError, WorkerPool, WorkerStartError, WorkerTimeoutError
 from ..model import CACHE_SECONDS, MEMORY, DatabaseError, Rows, Table, clean_statement, timed_out
 from ..table_cache import TABLES_CALLER, CachedTables
@@ -34,17 +35,19 @@ class EmbeddedDatabase(CachedTables):
         *,
         memory: int = MEMORY,
         cache_seconds: float = CACHE_SECONDS,
+        locale: Locale = "en",
     ) -> None:
-        """Without a path it is the sample."""
+        """Without a path it is the sample, whose tables are described in this language."""
         super().__init__(cache_seconds)
         self.dialect = dialect
         self.name = name
         self._path = str(path.absolute()) if path else ""
         self._memory = memory
+        self._locale: Locale = locale
         self._workers = WorkerPool("toolyard.databases.embedded.worker", max_workers=STATEMENTS)
 
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int, caller: str = "") -> Rows:
-        request = StatementRequest(self._path, self._memory, clean_statement(sql), rows, bytes)
+        request = StatementRequest(self._path, self._memory, clean_statement(sql), rows, bytes, self._locale)
         reply = await self._ask(request, seconds, bytes + _AROUND_ROWS, caller)
         assert reply.rows is not None
         return reply.rows
@@ -53,7 +56,7 @@ class EmbeddedDatabase(CachedTables):
         await self._workers.close()
 
     async def _read_tables(self) -> list[Table]:
-        request = StatementRequest(self._path, self._memory)
+        request = StatementRequest(self._path, self._memory, locale=self._locale)
         reply = await self._ask(request, TABLES_SECONDS, _MAX_TABLES_BYTES, TABLES_CALLER)
         assert reply.tables is not None
         return reply.tables

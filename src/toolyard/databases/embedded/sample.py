@@ -1,14 +1,17 @@
 """The sample database of the package: a small shop with the same rows every time, made at the first use.
 
-The comments in its SQLite schema are the descriptions of the tables.
+The comments in its SQLite schema are the descriptions of the tables, in either language.
 """
 
 import random
+import re
 import sqlite3
 from datetime import date, timedelta
 from functools import cache
 
-SCHEMA = """
+from ...languages import Locale
+
+_SCHEMA = """
 CREATE TABLE customers -- People and companies that have bought something.
 (
   id INTEGER PRIMARY KEY,
@@ -63,6 +66,27 @@ CREATE VIEW order_totals AS
 SELECT orders.id AS order_id, customer_id, ordered_on, status, round(sum(quantity * unit_price), 2) AS total
 FROM orders JOIN order_items ON order_items.order_id = orders.id GROUP BY orders.id;
 """
+_IN_PORTUGUESE = {
+    "People and companies that have bought something.": "Pessoas e empresas que já compraram algo.",
+    "Full name": "Nome completo",
+    "Where receipts are sent": "Para onde vão os recibos",
+    "ISO 3166 code of two letters": "Código ISO 3166 de duas letras",
+    "Day of the first contact": "Dia do primeiro contato",
+    "Groups of products.": "Grupos de produtos.",
+    "What the shop sells.": "O que a loja vende.",
+    "In euros, today": "Em euros, hoje",
+    "Pieces in the warehouse": "Peças no estoque",
+    "1 when it is no longer ordered": "1 quando não é mais encomendado",
+    "One purchase by one customer.": "Uma compra de um cliente.",
+    "open, paid, shipped or cancelled": "open (aberto), paid (pago), shipped (enviado) ou cancelled",
+    "Empty until it leaves": "Vazio até sair",
+    "What an order holds.": "O que há em um pedido.",
+    "Counts from 1 in each order": "Conta a partir de 1 em cada pedido",
+    "In euros, on the day of the order": "Em euros, no dia do pedido",
+    "Money received for an order.": "Dinheiro recebido por um pedido.",
+    "In euros": "Em euros",
+    "card, transfer or cash": "card (cartão), transfer (transferência) ou cash (dinheiro)",
+}
 
 _FIRST = [
     "Ana",
@@ -102,12 +126,18 @@ _METHODS = ("card", "card", "transfer", "cash")
 _FIRST_DAY = date(2025, 1, 1)
 
 
+def _schema(locale: Locale) -> str:
+    if locale == "en":
+        return _SCHEMA
+    return re.sub(r"-- (.+)$", lambda found: f"-- {_IN_PORTUGUESE[found[1]]}", _SCHEMA, flags=re.MULTILINE)
+
+
 @cache
-def sample_image() -> bytes:
-    """The whole database as the bytes of its file."""
+def sample_image(locale: Locale = "en") -> bytes:
+    """The whole database as the bytes of its file. Only the comments differ between the languages."""
     connection = sqlite3.connect(":memory:")
     try:
-        connection.executescript(SCHEMA)
+        connection.executescript(_schema(locale))
         _fill(connection, random.Random(20250101))
         connection.commit()
         connection.execute("ANALYZE")

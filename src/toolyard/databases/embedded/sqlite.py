@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from ...languages import current_locale
 from ..model import DatabaseError, ErrorKind, ForeignKey, Rows, Table, TableColumn, TableIndex
 from ..values import Row, gather, in_chunks, plain_rows
 from .sample import sample_image
@@ -189,7 +190,7 @@ class SqliteReader:
     def _open(self) -> sqlite3.Connection:
         if self._path is None:
             connection = sqlite3.connect(":memory:", isolation_level=None)
-            connection.deserialize(sample_image())
+            connection.deserialize(sample_image(current_locale()))
             return connection
         if not self._path.exists():
             raise DatabaseError(f"there is no file {self._path.name!r}", "unusable")

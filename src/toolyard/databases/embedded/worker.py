@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
+from ...languages import Locale, answering
 from ...workers.process import limit_memory, restrict_process, serve
 from ..model import DatabaseError, ErrorKind, Rows, Table
 
@@ -32,6 +33,7 @@ class StatementRequest(Struct, frozen=True):
     """None: list the tables."""
     rows: int = 0
     bytes: int = 0
+    locale: Locale = "en"
 
 
 class StatementFailure(Struct, frozen=True):
@@ -72,7 +74,9 @@ class StatementWorker:
         self._is_first = True
 
     def answer(self, body: bytes) -> bytes:
-        reply = self._answer(msgspec.json.decode(body, type=StatementRequest))
+        request = msgspec.json.decode(body, type=StatementRequest)
+        with answering(request.locale):
+            reply = self._answer(request)
         self._is_first = False
         return reply
 

@@ -6,13 +6,13 @@ compatibility form; `*`, a whole row or renaming by position counts as all colum
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from sqlglot import exp
 
+from ...wire.text import normalized
 from ..model import StatementRefusedError
 from .grammar import StatementText
 
@@ -289,7 +289,7 @@ def _start(part: exp.Table | exp.Column) -> int:
 
 
 def folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold()
+    return normalized("NFKC", name).casefold()
 
 
 def _check_table(table: exp.Table, dialect: str, text: StatementText) -> None:

@@ -1,14 +1,14 @@
-"""Turns Composio's `{data, error, successful}` into a tool result, with the API key redacted."""
+"""Turns Composio's `{data, error, successful}` into a tool result.
+
+`data` is the structured content; if the tool failed, with `error` and `successful` beside what it has.
+"""
 
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from ...composio import ExecutedTool, executed
-from ...kit.calls.content import error_result
-from ...upstream.composio.rest import MASK, MIN_SECRET
-from ...wire.errors import McpError
+from ...composio import ExecutedTool, executed, failure
 from ...wire.messages import encode
 from ...wire.text import clean
 from ...wire.types import CallToolResult, Text
@@ -25,14 +25,12 @@ class _Content(Struct):
 def result_of(done: ExecutedTool, modern: bool) -> CallToolResult:
     """Build the result of a tool that was executed over REST."""
     result = CallToolResult(content=[Text(text) for text in _texts(done)], is_error=done.failure is not None)
-    data = bytes(done.data)
-    if data.startswith(b"{"):
-        result.structured_content = Raw(data)
+    result.structured_content = _structured(done)
     return _with_type(result, modern)
 
 
 def failed_result(reason: str, modern: bool) -> CallToolResult:
-    return _with_type(error_result(reason), modern)
+    return result_of(ExecutedTool(failure=reason), modern)
 
 
 def _with_type(result: CallToolResult, modern: bool) -> CallToolResult:
@@ -40,22 +38,37 @@ def _with_type(result: CallToolResult, modern: bool) -> CallToolResult:
     return result
 
 
+def _structured(done: ExecutedTool) -> Any:
+    data = bytes(done.data)
+    if done.failure is None:
+        return done.data if data.startswith(b"{") else UNSET
+    own = msgspec.json.decode(data, type=dict[str, Raw]) if data.startswith(b"{") else {}
+    return {**own, **failure(clean(done.failure))}
+
+
 def unwrap(result: Any) -> Any:
-    """Open the reply of a meta tool over MCP, whose only text is the envelope; return others as they are."""
-    if not isinstance(result, Raw) or b"error" not in bytes(result):
+    """Open the reply of a meta tool over MCP, whose only text is the envelope, or the reason of a failure.
+
+    Others are returned as they are.
+    """
+    if not isinstance(result, Raw) or b"rror" not in bytes(result):
         return result
     try:
         members = msgspec.json.decode(result, type=dict[str, Raw])
-        done = _read_envelope(msgspec.json.decode(members["content"], type=list[_Content]))
+        blocks = msgspec.json.decode(members["content"], type=list[_Content])
+        done = _read_envelope(blocks)
     except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError):
         return result
+    if done is None and bytes(members.get("isError", b"")) == b"true" and "structuredContent" not in members:
+        reason = "\n".join(block.text for block in blocks if block.type == "text")
+        return Raw(encode({**members, "structuredContent": failure(clean(reason))}))
     if done is None:
         return result
     opened: dict[str, Any] = {name: value for name, value in members.items() if name != "structuredContent"}
     opened["content"] = [Text(text) for text in _texts(done)]
     opened["isError"] = done.failure is not None
-    if bytes(done.data).startswith(b"{"):
-        opened["structuredContent"] = done.data
+    if (structured := _structured(done)) is not UNSET:
+        opened["structuredContent"] = structured
     return Raw(encode(opened))
 
 
@@ -79,9 +92,11 @@ def _read_envelope(blocks: list[_Content]) -> ExecutedTool | None:
     if len(blocks) != 1 or blocks[0].type != "text":
         return None
     body = blocks[0].text.encode()
-    if not _ENVELOPE.issubset(msgspec.json.decode(body, type=dict[str, Raw])):
+    try:
+        is_envelope = _ENVELOPE.issubset(msgspec.json.decode(body, type=dict[str, Raw]))
+        return executed(body) if is_envelope else None
+    except msgspec.DecodeError:
         return None
-    return executed(body)
 
 
 def _texts(done: ExecutedTool) -> list[str]:
@@ -90,26 +105,3 @@ def _texts(done: ExecutedTool) -> list[str]:
     if done.failure is None:
         return [data.decode()]
     return [clean(done.failure), *([] if data in _EMPTY else [data.decode()])]
-
-
-class KeyRedactor:
-    """Masks the API key in results and errors."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key if len(key) >= MIN_SECRET else ""
-
-    def result(self, result: Any) -> Any:
-        if not isinstance(result, Raw) or not self._key or self._key.encode() not in bytes(result):
-            return result
-        return Raw(bytes(result).replace(self._key.encode(), MASK.encode()))
-
-    def executed(self, done: ExecutedTool) -> ExecutedTool:
-        failure = done.failure
-        if failure is not None and self._key:
-            failure = failure.replace(self._key, MASK)
-        return ExecutedTool(self.result(done.data), failure)
-
-    def error(self, error: McpError) -> McpError:
-        if not self._key or self._key not in f"{error.message} {error.data}":
-            return error
-        return McpError(error.code, error.message.replace(self._key, MASK))

@@ -29,7 +29,7 @@ DRAIN_SECONDS = 60.0
 
 SOURCE = "composio"
 GATEWAY_USER = "toolyard"
-"""The user for whom the gateway reads lists in its own name."""
+"""For whom the gateway reads lists in its own name, if callers who are not known have no user."""
 MAX_FAILURES = 1000
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class ComposioSessions:
         self._where = where
         self._api = api
         self._leases = leases
-        self._users = UserIds(where.user_id)
+        self._users = UserIds(where.user_id, where.default_user)
         self._failures: dict[str, tuple[float, UpstreamError]] = {}
 
     async def run(
@@ -72,12 +72,14 @@ class ComposioSessions:
         slot, user = self._slot(call)
         lease = await self._lease(slot)
 
-        async def renew() -> Lease:
+        async def renew(reason: str) -> Lease:
             self.connections.drop(lease.id)
-            return self._usable(slot, await slot.renew(lease.id))
+            return self._usable(slot, await slot.renew(lease.id, reason))
 
         async def run(lease: Lease | None) -> T:
             assert lease is not None, "a call has a lease before it runs"
+            if not lease.is_local:
+                slot.attach(lease)
             return await work(CallSession(lease, _session(lease), user))
 
         return await renew_once(lease, renew, run, is_session_expired, is_expired)
@@ -87,7 +89,8 @@ class ComposioSessions:
 
     def _slot(self, call: Call) -> tuple[SessionSlot, str]:
         if call.caller is GATEWAY_CALLER:
-            tenant, thread, user = "", "", self._users.of(*[GATEWAY_USER] * 4)
+            user = self._where.default_user or GATEWAY_USER
+            tenant, thread, user = "", "", self._users.of(user, user, GATEWAY_USER, GATEWAY_USER)
         else:
             caller = call.caller
             tenant, thread = caller.owner, thread_of(call)
@@ -103,7 +106,7 @@ class ComposioSessions:
                 raise
             return NewSession(made.id, made.ttl, SOURCE, {"mcp_url": made.mcp_url, "api": made.api})
 
-        return SessionSlot(self._leases, tenant, thread, upstream, begin), user
+        return SessionSlot(self._leases, self._server, tenant, thread, upstream, begin), user
 
     async def _lease(self, slot: SessionSlot) -> Lease:
         asked = time.monotonic()
@@ -224,16 +227,20 @@ class SessionConnections:
         await held.connection.close()
         self._draining.pop(held, None)
 
+    def all(self) -> list[Upstream]:
+        """Those that are open, also for the last of their calls."""
+        return [held.connection for held in (*self._open.values(), *self._draining)]
+
     async def idle(self) -> None:
         """Wait until no connection has a parked call."""
-        for held in [*self._open.values(), *self._draining]:
-            await held.connection.idle()
+        for connection in self.all():
+            await connection.idle()
 
     async def close(self) -> None:
         draining = list(self._draining.values())
         for task in draining:
             task.cancel()
-        held = [*self._open.values(), *self._draining]
+        connections = self.all()
         self._open, self._draining = {}, {}
-        await asyncio.gather(*(one.connection.close() for one in held))
+        await asyncio.gather(*(connection.close() for connection in connections))
         await asyncio.gather(*draining, return_exceptions=True)

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from ...catalogue.catalogue import Catalogue, ServerCatalogue, conversation_of
 from ...catalogue.items import MAX_NAME, TOOLS, UnusableItemError, UpstreamItem, read_item
-from ...composio import members
+from ...composio import MULTI_EXECUTE, SEARCH, members
 from ...upstream.composio import AppAccount, ToolRecord
 from ...wire.call import Call
 from ...wire.messages import encode
@@ -22,8 +22,8 @@ from ..remote import RemoteTool
 Admits = Callable[[str], bool]
 
 META_PREFIX = "COMPOSIO_"
-SEARCH_TOOLS = ("COMPOSIO_SEARCH_TOOLS", "COMPOSIO_GET_TOOL_SCHEMAS")
-MULTI_EXECUTE, SYNC = "COMPOSIO_MULTI_EXECUTE_TOOL", "sync_response_to_workbench"
+SEARCH_TOOLS = (SEARCH, "COMPOSIO_GET_TOOL_SCHEMAS")
+SYNC = "sync_response_to_workbench"
 _JSON = ("{", "[", '"')
 """The first characters of a text that may be JSON, in which tool names may be escaped."""
 MAX_DEPTH = 128

@@ -17,9 +17,9 @@ from ...config import Composio, ServerConfig
 from ...search.documents import ToolQuery
 from ...sessions.leases import Lease
 from ...upstream.base import Forward, Outcome, Upstream
-from ...upstream.composio import ComposioClient, ComposioRefusedError
+from ...upstream.composio import ComposioClient, ComposioRefusedError, replies
 from ...upstream.composio.api import ComposioQuery, Toolkit, ToolRecord
-from ...upstream.connection import GATEWAY_CALLER, UpstreamInfo
+from ...upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
 from ...upstream.errors import (
     ConnectionLostError,
     NotReachedError,
@@ -38,7 +38,7 @@ from ...wire.versions import LATEST_MODERN
 from ..mount import Breaker, says_over
 from ..remote import AppConnection, RemoteAnswer, RemoteTool
 from .apps import AppAccounts, ToolkitSearch
-from .results import KeyRedactor, data_of, failed_result, result_of, unwrap, with_data
+from .results import data_of, failed_result, result_of, unwrap, with_data
 from .sessions import CallSession, ComposioSessions
 from .tools import META_PREFIX, SEARCH_TOOLS, SessionTools, kept_local, may_use, slugs_in, without_denied
 
@@ -113,7 +113,6 @@ class ComposioUpstream(Upstream):
         breaker: Breaker,
     ) -> None:
         self.server = config.name
-        self._redactor = KeyRedactor(where.api_key)
         self._api = api
         self._sessions = sessions
         self._tools = tools
@@ -160,7 +159,9 @@ class ComposioUpstream(Upstream):
             return came
         body = unwrap(came.body)
         if name in SEARCH_TOOLS and (data := data_of(body)):
-            body = with_data(body, without_denied(data, partial(self._may_use, forward)))
+            data = without_denied(data, partial(self._may_use, forward))
+            self._tools.add_records(forward.call, replies.defined(data))
+            body = with_data(body, data)
         modern = forward.call.caller.era == "modern"
         return came if body is came.body else read_outcome(self.server, body, modern=modern)
 
@@ -172,7 +173,7 @@ class ComposioUpstream(Upstream):
 
         try:
             done = await self._sessions.run(call, work, _says_expired)
-            return _outcome(result_of(self._redactor.executed(done), modern))
+            return _outcome(result_of(done, modern))
         except ComposioRefusedError as error:
             if error.status in UNANSWERABLE:
                 raise
@@ -190,16 +191,11 @@ class ComposioUpstream(Upstream):
             ) as connection:
                 return await connection.send(forward)
 
-        try:
-            outcome = await self._sessions.run(forward.call, work, says_over)
-            body = self._redactor.result(outcome.body)
-            return outcome if body is outcome.body else outcome.with_body(body)
-        except McpError as error:
-            raise self._redactor.error(error) from None
+        return await self._sessions.run(forward.call, work, says_over)
 
     # Lifecycle
 
-    async def info(self) -> UpstreamInfo:
+    async def info(self, call: Call | None = None) -> UpstreamInfo:
         async def work(current: CallSession) -> UpstreamInfo:
             session = current.session
             if session is None or not session.mcp_url:
@@ -224,6 +220,32 @@ class ComposioUpstream(Upstream):
 
     async def close(self) -> None:
         await self._connections.close()
+
+    def starting(self) -> StartProgress | None:
+        return None
+
+    def client_seen(self, call: Call) -> None:
+        """Lists are read in a session of the gateway's own, as no client."""
+        return
+
+    def end_session(self, call: Call) -> None:
+        for connection in self._connections.all():
+            connection.end_session(call)
+
+    def is_own(self, call: Call) -> bool:
+        """Its sessions follow the user, not the client."""
+        return False
+
+    async def notified(self, call: Call) -> None:
+        for connection in self._connections.all():
+            await connection.notified(call)
+
+    async def listen(self, call: Call) -> None:
+        return
+
+    def abandon(self, state: str) -> None:
+        for connection in self._connections.all():
+            connection.abandon(state)
 
     # Remote
 

@@ -4,6 +4,7 @@ Knows Function URLs, API Gateway (payloads 1.0 and 2.0) and load balancers. Know
 """
 
 import binascii
+import re
 import sys
 from typing import Any, Literal, Protocol, cast
 
@@ -23,6 +24,7 @@ MAX_EVENT_BYTES: dict[EventKind, int] = {
 }
 """What AWS carries in one event or reply, as JSON: a function's limit, or the load balancer's lower one."""
 _ROOT_STAGE = "$default"
+_DOMAIN = re.compile(r"[A-Za-z0-9.-]{1,253}")
 
 
 class BadEventError(ValueError):
@@ -39,6 +41,8 @@ class EventRequest(Struct, frozen=True):
     peer: str = ""
     """The address that AWS says the request came from; a load balancer does not say."""
     query: bytes = b""
+    domain: str = ""
+    """The host by which AWS routed it here; a load balancer does not say, and passes on any Host."""
 
 
 def kind_of(event: Any) -> EventKind:
@@ -79,7 +83,13 @@ def read_event(event: Any) -> EventRequest:
         kind,
         peer if isinstance(peer, str) else "",
         _query(known),
+        _domain(context) if kind in ("v1", "v2") else "",
     )
+
+
+def _domain(context: LambdaEvent) -> str:
+    domain = context.get("domainName")
+    return domain if isinstance(domain, str) and _DOMAIN.fullmatch(domain) else ""
 
 
 def _query(event: LambdaEvent) -> bytes:

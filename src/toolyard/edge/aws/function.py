@@ -1,8 +1,8 @@
 """The edge of a Lambda function: HTTP requests as events, both eras, no connection to keep.
 
 Owns paths, methods, CORS, admission, the reply before the function's time is up, and one log line a
-request. Nothing of a request outlives it. A function keeps no streams, ends no sessions, and asks legacy
-clients nothing.
+request. Nothing of a request outlives it. A function keeps no streams, needs and ends no sessions, and asks
+legacy clients nothing.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
+from ...languages import Locale, answering, said
 from ...telemetry.logs import write_json_line
 from ...telemetry.requests import ObservedRequest, OutcomeLabel, current, outcome_label
 from ...wire.call import NO_CHANNEL, Call, Caller, Identity, Secret, Service, StreamedResult
@@ -41,18 +42,24 @@ from ..request import (
     SSE_HEADERS,
     AcceptHeader,
     AcceptHeaders,
+    App,
     AuthenticatorSetting,
     CallerKeyReader,
     CallerKeys,
     CallerKeySetting,
+    Event,
     Headers,
     HostGuard,
     Refused,
     RequestReader,
+    Scope,
+    body_over,
     forget_keys,
     form_error,
+    hide_in_log,
+    not_found,
 )
-from ..sessions import LegacySessions, anonymous_session, find_session, legacy_call, session_error
+from ..sessions import SESSION_HEADER, LegacySessions, find_session, legacy_call
 from .events import MAX_EVENT_BYTES, EventKind, EventRequest, ResponseWriter
 
 Fit = Callable[[Call, Raw], Awaitable[Raw]]
@@ -69,7 +76,10 @@ class FunctionTimeoutError(McpError, TimeoutError):
     def __init__(self, seconds: float) -> None:
         super().__init__(
             -32603,
-            f"The function timed out: the call was cancelled after {seconds:.1f} seconds",
+            said(
+                f"The function timed out: the call was cancelled after {seconds:.1f} seconds",
+                f"O tempo da função acabou: a chamada foi cancelada após {seconds:.1f} segundos",
+            ),
         )
 
     @property
@@ -89,7 +99,7 @@ class Invocation:
 
     def __init__(self, request: EventRequest, writer: ResponseWriter) -> None:
         self.method, self.path, self.body = request.method, request.path, request.body
-        self.peer, self.query = request.peer, request.query
+        self.peer, self.query, self.domain = request.peer, request.query, request.domain
         self.kind: EventKind = request.kind
         self.head = RequestHeaders.of(request.headers)
         self.headers: Headers = []
@@ -103,6 +113,12 @@ class Invocation:
         self.outcome: OutcomeLabel = "ok"
         self._writer = writer
         self._state: Literal["silent", "speaking", "finished"] = "silent"
+
+    def located_head(self) -> RequestHeaders:
+        """The headers with the host that AWS says, and none if it says none: a client may send any."""
+        others = [pair for pair in self.head.pairs if pair[0] != b"host"]
+        domain = [(b"host", self.domain.encode())] if self.domain else []
+        return RequestHeaders.of([*others, *domain])
 
     # Answers
 
@@ -128,6 +144,26 @@ class Invocation:
         if not speaking:
             await self._start(status, [*JSON_HEADERS, *self.headers])
         await self._writer.write(frame(body) if speaking else body)
+
+    async def run_app(self, app: App) -> None:
+        """Have an ASGI app answer it, which reads no body."""
+
+        async def send(event: Event) -> None:
+            if event["type"] == "http.response.start":
+                await self._start(event["status"], event["headers"])
+            elif self.method != "HEAD":
+                await self._writer.write(event["body"])
+
+        self._state = "finished"
+        scope: Scope = {
+            "type": "http",
+            "scheme": "https",
+            "method": self.method,
+            "path": self.path,
+            "query_string": self.query,
+            "headers": self.located_head().pairs,
+        }
+        await app(scope, _no_body, send)
 
     async def _start(self, status: int, headers: Headers) -> None:
         self.status = status
@@ -189,8 +225,9 @@ class Invocation:
             body = encode(JsonRpcResponse(call.id, await fit(call, Raw(encode(result)))))  # type: ignore[arg-type]
             if writer.size_of(body) <= writer.remaining:
                 return body
-        message = (
-            f"The result has {size} bytes and a function can send {writer.remaining}; request less at a time"
+        message = said(
+            f"The result has {size} bytes and a function can send {writer.remaining}; request less at a time",
+            f"O resultado tem {size} bytes e uma função pode enviar {writer.remaining}; peça menos por vez",
         )
         return self._error_body(call, InternalError(message))
 
@@ -236,6 +273,10 @@ class Invocation:
         """There is nobody to come back to."""
 
 
+async def _no_body() -> Event:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
 async def _whole(result: StreamedResult) -> Raw:
     try:
         return Raw(b"".join([chunk async for chunk in result.chunks()]))
@@ -261,10 +302,14 @@ class LambdaRoute(Struct, frozen=True):
     service: Service
     sealer: Sealer
     keys: CallerKeys | None = None
+    locale: Locale = "en"
 
 
 class LambdaEdge:
-    """`entries` by their paths; `origins` whose pages may call, all of them unless some are named."""
+    """`entries` by their paths; `origins` whose pages may call, all of them unless some are named.
+
+    `routes` are apps of their own, by how the paths begin that they answer.
+    """
 
     def __init__(
         self,
@@ -273,14 +318,19 @@ class LambdaEdge:
         origins: list[str] | None = None,
         callers: AuthenticatorSetting | None = None,
         fit: Fit | None = None,
+        routes: Mapping[str, App] | None = None,
     ) -> None:
         self._routes = dict(entries)
+        self._apps = dict(routes or {})
         self._callers = callers or AuthenticatorSetting()
         self._key_readers = {
             path: CallerKeyReader(CallerKeySetting(entry.keys), entry.sealer)
             for path, entry in entries.items()
             if entry.keys is not None
         }
+        self._locale: Locale = next(iter(entries.values())).locale
+        """Of what no server is asked for: that of the first."""
+        self._only_keys = next(iter(entries.values())).keys if len(entries) == 1 else None
         self._guard = HostGuard(["*"], origins or ["*"])
         self._fit = fit
         self._accept = AcceptHeaders()
@@ -292,6 +342,11 @@ class LambdaEdge:
         """Answer a request, within so many seconds. The answer is in the writer, how it went is returned."""
         invocation = Invocation(request, writer)
         invocation.record.request_id = request_id
+        route = self._routes.get(request.path.rstrip("/"))
+        with answering(self._locale if route is None else route.locale):
+            return await self._serve(invocation, seconds)
+
+    async def _serve(self, invocation: Invocation, seconds: float | None) -> Invocation:
         loop = asyncio.get_running_loop()
         # What `asyncio.wait` does, at less than half its price: it was a tenth of a short request.
         ended: asyncio.Future[bool] = loop.create_future()
@@ -314,20 +369,27 @@ class LambdaEdge:
     async def _work(self, invocation: Invocation, ended: "asyncio.Future[bool]") -> None:
         current.set(invocation.record)
         try:
+            # The error is over by then: one of the writer's would carry it, and its words, to another log.
+            if not await self._is_answered(invocation, ended):
+                call = invocation.call
+                await invocation.fail(500, InternalError(), None if call is None else call.id)
+        finally:
+            _settle(ended, True)
+
+    async def _is_answered(self, invocation: Invocation, ended: "asyncio.Future[bool]") -> bool:
+        """The last net: whatever goes wrong is logged, and the instance goes on."""
+        try:
             await self._route(invocation)
         except asyncio.CancelledError as error:
             if ended.done():  # by us: the time is up
                 raise
             # By its own code. AWS's loop does not catch it, so the instance would end.
             logger.error("a request was cancelled from inside", exc_info=error)
-            await invocation.fail(
-                500, InternalError(), None if invocation.call is None else invocation.call.id
-            )
-        except Exception as error:  # the last net: the instance goes on
+        except Exception as error:
             logger.error("a request failed", exc_info=error)
-            await invocation.fail(500, InternalError())
-        finally:
-            _settle(ended, True)
+        else:
+            return True
+        return False
 
     # Where to
 
@@ -337,13 +399,16 @@ class LambdaEdge:
         if refusal is not None:
             await invocation.refuse(*refusal)
             return
+        for start, app in self._apps.items():
+            if path.startswith(start):
+                await invocation.run_app(app)
+                return
         if b"origin" in invocation.head.raw:
             invocation.headers = self._guard.cors(invocation.head)
         if path == HEALTH and method in ("GET", "HEAD"):
             await invocation.finish(200, b"" if method == "HEAD" else encode(self._health()))
         elif path != HEALTH and path not in self._routes:
-            known = ", ".join(repr(name) for name in self._routes)
-            await invocation.refuse(404, f"Not found: {invocation.path[:80]!r}. The MCP endpoint is {known}")
+            await invocation.refuse(404, self._not_found(invocation.path))
         elif method == "OPTIONS":
             await invocation.empty(204, self._preflight(invocation))
         elif path == HEALTH:
@@ -351,11 +416,18 @@ class LambdaEdge:
                 405, f"{method[:20]} is not allowed here", [(b"allow", b"GET, HEAD, OPTIONS")]
             )
         elif method != "POST":
-            await invocation.refuse(
-                405, f"{method[:20]} is not allowed here: a function keeps no streams", _ALLOWED
+            name = method[:20]
+            message = said(
+                f"{name} is not allowed here: a function keeps no streams",
+                f"{name} não é permitido aqui: uma função não mantém streams",
             )
+            await invocation.refuse(405, message, _ALLOWED)
         else:
             await self._authenticate(invocation, path)
+
+    def _not_found(self, path: str) -> str:
+        keys = self._only_keys if self._callers.authenticator is None else None
+        return not_found(path, ", ".join(repr(name) for name in self._routes), keys)
 
     def _health(self) -> object:
         told = [entry.service.health() for entry in self._routes.values()]
@@ -378,13 +450,15 @@ class LambdaEdge:
         try:
             if authenticator is not None:
                 principal = await authenticator.authenticate(
-                    invocation.head, invocation.peer, resource=path, query=invocation.query
+                    invocation.located_head(), invocation.peer, resource=path, query=invocation.query
                 )
                 invocation.identity = Identity(principal)
             if tenants is not None:
                 invocation.identity, invocation.secrets = await tenants.read(
                     invocation.head, invocation.identity
                 )
+                if invocation.secrets is not None:
+                    hide_in_log(invocation.secrets)
         except Refused as refused:
             await invocation.refuse(refused.status, refused.message, refused.headers)
             return
@@ -398,7 +472,7 @@ class LambdaEdge:
         wrong = form_error(invocation.head, invocation.accepted)
         most = MAX_EVENT_BYTES[invocation.kind]
         if wrong is None and len(body) > most:
-            wrong = 413, f"The body is over the limit of {most} bytes"
+            wrong = 413, body_over(most)
         if wrong is not None:
             await invocation.refuse(*wrong)
             return
@@ -429,17 +503,18 @@ class LambdaEdge:
             await invocation.run(entry.service, call, self._fit)
 
     async def _legacy(self, invocation: Invocation, entry: LambdaRoute, message: JsonRpcMessage) -> None:
-        sessions = LegacySessions(entry.sealer)  # made for each request: what it remembers goes with it
+        sessions = LegacySessions(
+            entry.sealer, last=False
+        )  # made for each request: what it remembers goes with it
         if message.method == "initialize" and message.is_request:
             await self._initialize(invocation, entry, message, sessions)
             return
-        opened = find_session(sessions, invocation.head, invocation.identity) or anonymous_session(
-            sessions, invocation.head, invocation.identity, message
-        )
-        if opened is None:
-            invocation.outcome = "invalid"
-            await invocation.finish(*session_error(invocation.head, message.id))
-        elif isinstance(message.method, str):
+        opened = find_session(sessions, invocation.head, invocation.identity)
+        if opened is None:  # nothing is kept, so nobody is refused for what is not known
+            opened = sessions.anonymous(invocation.head.version or ASSUMED_VERSION, invocation.identity)
+        else:
+            invocation.headers.append((SESSION_HEADER, invocation.head.raw[SESSION_HEADER]))
+        if isinstance(message.method, str):
             call = legacy_call(
                 invocation.body, message, opened, opened.session, invocation.secrets, invocation
             )
@@ -460,7 +535,7 @@ class LambdaEdge:
             await invocation.fail(400, error, message.id)
             return
         call = Call(message.method, message.params, caller, invocation, message.id, session=session)
-        invocation.headers.append((b"mcp-session-id", id.encode()))
+        invocation.headers.append((SESSION_HEADER, id.encode()))
         await invocation.run(entry.service, call, None)
 
 

@@ -9,13 +9,14 @@ import asyncio
 import inspect
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...languages import Locale, answering, said
 from ...telemetry.requests import ClientAddress, client_address
 from ...wire.call import MAX_THREAD, THREAD_HEADER, Identity, Principal, Service
 from ...wire.errors import HeaderMismatch, InternalError, InvalidRequest, McpError
@@ -23,6 +24,7 @@ from ...wire.headers import RequestHeaders, check_duplicates
 from ...wire.messages import encode, encode_error, parse, recover_id
 from ...wire.seal import Sealer
 from ...wire.versions import MODERN_VERSIONS
+from ..proxies import ForwardingProxies
 from ..replies import take_notification
 from ..request import (
     AGENT_EXTENSION,
@@ -30,6 +32,7 @@ from ..request import (
     MAX_LENGTH_DIGITS,
     PAGE_HEADERS,
     AcceptHeaders,
+    App,
     AuthenticatorSetting,
     BodyTooLargeError,
     CallerKeyReader,
@@ -47,15 +50,19 @@ from ..request import (
     Scope,
     Send,
     authenticate_caller,
+    body_over,
     check_legacy_version,
     forget_keys,
     form_error,
     identify_caller,
+    not_found,
     read_body,
     send_empty,
     send_json,
 )
 from .exchange import Exchange, ExchangeMonitor
+from .front_page import CONTENT_TYPE as FRONT_PAGE_TYPE
+from .front_page import front_page
 from .legacy import LegacyEndpoint
 
 logger = logging.getLogger("toolyard.edge")
@@ -83,6 +90,7 @@ class HttpEdge:
         exists_for: Callable[[Principal], bool] | None = None,
         shows_pages_to: Callable[[Principal], bool] | None = None,
         main_path: str = "",
+        locale: Locale = "en",
     ) -> None:
         """`identify` is the hook of an application; `callers` is not asked beside it.
 
@@ -102,6 +110,7 @@ class HttpEdge:
         self._keys = keys or CallerKeySetting()
         self._key_reader = CallerKeyReader(self._keys, sealer)
         self._max_body = max_body
+        self._locale: Locale = locale
         self._reader = RequestReader()
         self._closing = False
         self._accept = AcceptHeaders()
@@ -112,11 +121,15 @@ class HttpEdge:
         if scope["type"] != "http":
             await self._serve_other(scope["type"], receive, send)
             return
+        with answering(self._locale):
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         method: str = scope["method"]
         if scope["path"] != self.path:
             path = _path(scope)
             if path.rstrip("/") != self.path.rstrip("/"):
-                await self._other_path(path, method, send)
+                await self._other_path(path, scope, send)
                 return
         request = self._open(scope, receive, send, self.path)
         if not request.is_admitted and not await self._admit(request, scope, self.path):
@@ -189,12 +202,13 @@ class HttpEdge:
         # Of an endpoint that could be there a client is told as of one that is.
         is_below = path.startswith(f"{self.path}/")
         path = path if is_below else self.path
-        request = self._open(scope, receive, send, path)
-        if request.is_admitted or await self._admit(request, scope, path):
-            await self._answer_unknown(request, scope["path"])
+        with answering(self._locale):
+            request = self._open(scope, receive, send, path)
+            if request.is_admitted or await self._admit(request, scope, path):
+                await self._answer_unknown(request, scope["path"])
 
     async def _answer_unknown(self, request: HttpRequest, path: str) -> None:
-        error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {self._main_path!r}")
+        error = InvalidRequest(not_found(path, repr(self._main_path), None))
         await send_json(request.send, 404, encode_error(None, error), request.reply_headers)
 
     async def admits(self, scope: Scope, receive: Receive) -> bool:
@@ -219,6 +233,9 @@ class HttpEdge:
             raise Refused(*refusal)
         return (await self._identity_of(headers, scope, receive)).principal
 
+    async def start(self) -> None:
+        self._closing = False
+
     async def close(self) -> None:
         """End open streams and background work. Whoever serves us calls it before waiting for connections."""
         if self._closing:  # our own server closes us first, and tells us so by the lifespan afterwards
@@ -231,25 +248,34 @@ class HttpEdge:
     async def _serve_other(self, kind: str, receive: Receive, send: Send) -> None:
         if kind == "websocket":
             await send({"type": "websocket.close", "code": 1000, "reason": "MCP is served over HTTP"})
-        while kind == "lifespan":
-            event = await receive()
-            if event["type"] == "lifespan.startup":
-                self._closing = False
-                await send({"type": "lifespan.startup.complete"})
-            elif event["type"] == "lifespan.shutdown":
-                await self.close()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
+        if kind == "lifespan":
+            await _live(self, receive, send)
 
-    async def _other_path(self, path: str, method: str, send: Send) -> None:
-        if path == "/health" and method in ("GET", "HEAD"):
+    async def _other_path(self, path: str, scope: Scope, send: Send) -> None:
+        method: str = scope["method"]
+        if path == "/" and method in ("GET", "HEAD") and (page := self._front_page(scope)) is not None:
+            await _send_page(send, page, [])
+        elif path == "/health" and method in ("GET", "HEAD"):
             await _send_page(send, json_content(self._service.health()), [])
         elif path in (LIVE_PATH, READY_PATH) and method in ("GET", "HEAD"):
             is_leaving = path == READY_PATH and self._closing
             await _send_page(send, Readiness((_SHUTTING_DOWN,) if is_leaving else ()).page(), [])
         else:
-            error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {self.path!r}")
+            keys = None if self._callers.authenticator else self._key_reader.setting.keys
+            error = InvalidRequest(not_found(path, repr(self.path), keys))
             await send_json(send, 404, encode_error(None, error), [])
+
+    def _front_page(self, scope: Scope) -> "PageContent | None":
+        """None for a host that is not ours to name."""
+        headers = RequestHeaders.of(scope["headers"])
+        if self._guard.refusal(headers) is not None:
+            return None
+        health: Any = self._service.health()
+        name = str(health.get("server", {}).get("name", ""))
+        url = f"{scope.get('scheme', 'http')}://{headers.get(b'host')}{scope.get('root_path', '')}{self.path}"
+        keys = self._key_reader.setting.keys
+        header = (keys.headers[0], "…") if keys is not None and keys.required else None
+        return PageContent(FRONT_PAGE_TYPE, front_page(name, url, header))
 
     async def _authenticate(self, request: HttpRequest, scope: Scope, path: str) -> bool:
         """Find out who calls; False if the request was refused. `path` is that of the endpoint."""
@@ -331,7 +357,7 @@ class HttpEdge:
         elif not self._accept[request.headers.raw.get(b"accept")].streams:
             await _refuse(request, 406, "Accept must allow text/event-stream")
         elif self._closing:
-            await _refuse(request, 503, "The server is shutting down")
+            await _refuse(request, 503, said("The server is shutting down", "O servidor está encerrando"))
         else:
             await self._legacy.get(request)
 
@@ -371,7 +397,7 @@ class HttpEdge:
         elif call.method == "subscriptions/listen" and not accepted.streams:
             await _refuse(request, 406, "Accept must allow text/event-stream to listen")
         elif call.method == "subscriptions/listen" and self._closing:
-            await _refuse(request, 503, "The server is shutting down")
+            await _refuse(request, 503, said("The server is shutting down", "O servidor está encerrando"))
         else:
             if call.method == "subscriptions/listen":
                 self._stay(request, scope)
@@ -386,14 +412,15 @@ class HttpEdge:
             pass
         except TimeoutError:
             request.reply_headers.append((b"connection", b"close"))
-            await _refuse(request, 408, "The body did not arrive in time")
+            message = said("The body did not arrive in time", "O corpo não chegou a tempo")
+            await _refuse(request, 408, message)
         except BodyTooLargeError:
             await self._refuse_body(request)
         return None
 
     async def _refuse_body(self, request: HttpRequest) -> None:
         # The connection stays open: closing on a client that still sends would reset it before it reads why.
-        await _refuse(request, 413, f"The body is over the limit of {self._max_body} bytes")
+        await _refuse(request, 413, body_over(self._max_body))
 
 
 def _path(scope: Scope) -> str:
@@ -410,9 +437,6 @@ async def _refuse(request: HttpRequest, status: int, message: str) -> None:
 async def _not_allowed(request: HttpRequest, message: str, allowed: bytes = b"POST") -> None:
     request.reply_headers.append((b"allow", allowed))
     await _refuse(request, 405, message)
-
-
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class PageContent(Struct, frozen=True):
@@ -459,6 +483,24 @@ class Endpoint(Protocol):
     async def close(self) -> None: ...
 
 
+async def _live(endpoint: "HttpEdge | PathRouter", receive: Receive, send: Send) -> None:
+    """ASGI's lifespan. A server that gets an exception takes it for an app without one, and serves it."""
+    steps = {"lifespan.startup": endpoint.start, "lifespan.shutdown": endpoint.close}
+    while True:
+        kind = (await receive())["type"]
+        try:
+            await steps[kind]()
+        except Exception as error:
+            is_expected = hasattr(error, "message")  # an error of our own, which says what to do
+            reason = str(error) if is_expected else f"{type(error).__name__}: {error}"
+            logger.error("%s failed: %s", kind, reason, exc_info=None if is_expected else error)
+            await send({"type": f"{kind}.failed", "message": f"toolyard: {reason}"})
+            return
+        await send({"type": f"{kind}.complete"})
+        if kind == "lifespan.shutdown":
+            return
+
+
 AGENTS_PATH = "/agents/"
 _AGENT_PATH = re.compile(r"/agents/([^/]{1,100})/mcp/?")
 
@@ -488,6 +530,7 @@ class PathRouter:
     `routes` are apps of their own, by how the paths begin that they answer. They see to it whom they let in.
     `page_headers` are added to the pages, which a browser may be pointed at.
     `readiness` is asked while it runs; starting and closing are known here.
+    `proxies` are the addresses of those whose X-Forwarded-For names the client.
     """
 
     def __init__(
@@ -502,6 +545,7 @@ class PathRouter:
         routes: Mapping[str, App] = MappingProxyType({}),
         page_headers: Headers | None = None,
         readiness: Callable[[], Awaitable[Readiness]] | None = None,
+        proxies: Sequence[str] = (),
     ) -> None:
         self.path = path
         self._main = main
@@ -517,14 +561,19 @@ class PathRouter:
         self._routes = routes
         self._page_headers = page_headers or []
         self._readiness = readiness
+        self._proxies = ForwardingProxies(proxies) if proxies else None
         self._edges: dict[str, HttpEdge] = {}
         self._started = self._has_started = False
+        self._failure: Exception | None = None
+        """Why it did not start."""
         self._closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
+            await _live(self, receive, send)
             return
+        if self._proxies is not None:
+            scope = self._proxies.resolve(scope)
         path: str = scope["path"]
         if path == self.path or scope["type"] != "http":
             await self._main(scope, receive, send)
@@ -574,22 +623,27 @@ class PathRouter:
             self._edges[name] = self._open(name, start + name)
         return self._edges[name]
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
-            event = await receive()
-            if event["type"] == "lifespan.startup":
-                await self.start()
-                await send({"type": "lifespan.startup.complete"})
-            elif event["type"] == "lifespan.shutdown":
-                await self.close()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-
     async def start(self) -> None:
-        if not self._started:
-            self._started = True
+        """Does nothing if it has started. One that has failed to is closed, and fails again."""
+        if self._failure is not None:
+            raise self._failure
+        if self._started:
+            return
+        self._started = True
+        try:
             await self._start()
-            self._has_started = True
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._failure = error
+            await self._close_what_started()
+            raise
+        self._has_started = True
+
+    async def _close_what_started(self) -> None:
+        try:
+            await self.close()
+        except Exception as error:  # why it did not start is what counts
+            logger.error("cannot close what had started", exc_info=error)
 
     async def close(self) -> None:
         """End open streams and background work, then what all of it stands on."""

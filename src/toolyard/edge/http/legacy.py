@@ -384,7 +384,15 @@ class LegacyEndpoint:
         except McpError as error:
             await send_json(request.send, 400, encode_error(message.id, error), request.reply_headers)
             return
-        call = Call(message.method, message.params, caller, NO_CHANNEL, message.id, session=session)
+        call = Call(
+            message.method,
+            message.params,
+            caller,
+            NO_CHANNEL,
+            message.id,
+            session=session,
+            secrets=request.keys,
+        )
         body = await answer(self._service, call)
         assert isinstance(body, bytes)
         await send_json(request.send, 200, body, [*request.reply_headers, (b"mcp-session-id", id.encode())])
@@ -436,10 +444,10 @@ class LegacyEndpoint:
             return
         last = request.headers.get(b"last-event-id")
         found = self.streams.find(last, opened.token.nonce) if last is not None else None
-        stream, position = found or (self._listen(opened), 0)
+        stream, position = found or (self._listen(opened, request), 0)
         await self.streams.follow(stream, position, request)
 
-    def _listen(self, opened: OpenedSession) -> Stream:
+    def _listen(self, opened: OpenedSession, request: HttpRequest) -> Stream:
         """Start the session's listening stream. A session has only one, so an older one ends."""
         nonce = opened.token.nonce
         older = self._listening.pop(nonce, None)
@@ -448,7 +456,9 @@ class LegacyEndpoint:
         stream = self.streams.open(nonce, of_call=False)
         session = self._sessions.state(opened)
         self._sessions.pin(session)
-        call = Call("", Raw(b"{}"), opened.caller, _ListeningChannel(stream), session=session)
+        call = Call(
+            "", Raw(b"{}"), opened.caller, _ListeningChannel(stream), session=session, secrets=request.keys
+        )
         self._listening[nonce] = (stream, asyncio.create_task(self._feed(call, stream, nonce)))
         return stream
 
@@ -476,7 +486,7 @@ class LegacyEndpoint:
         self.streams.end_session(nonce)
         for exchange in [running for key, running in self._running.items() if key[0] == nonce]:
             exchange.stop()
-        ended = Call("", Raw(b"{}"), opened.caller, NO_CHANNEL, session=opened.session)
+        ended = Call("", Raw(b"{}"), opened.caller, NO_CHANNEL, session=opened.session, secrets=request.keys)
         await self._service.end_session(ended)
         await send_empty(request.send, 204, request.reply_headers)
 

@@ -8,6 +8,7 @@ belong to the app.
 import asyncio
 import math
 import sys
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -387,9 +388,16 @@ GRACE_SECONDS = 2
 
 
 class _Uvicorn(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, edge: Endpoint) -> None:
+    def __init__(self, config: uvicorn.Config, edge: Endpoint, start: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
         self._edge = edge
+        self._start = start
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        await self._start()
+        await super().startup(sockets)  # type: ignore[arg-type]
+        if self.lifespan.should_exit:  # uvicorn before 0.36 returns then, and the process would end with 0
+            sys.exit(3)
 
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         # uvicorn waits for connections first and tells the app afterwards; a listening stream would
@@ -408,6 +416,10 @@ class _Uvicorn(uvicorn.Server):
                 cast(Any, connection).transport.abort()
 
 
+async def _nothing() -> None:
+    return None
+
+
 def uvicorn_server(
     edge: Endpoint,
     host: str,
@@ -415,8 +427,12 @@ def uvicorn_server(
     log_level: str = "warning",
     keep_alive: float = KEEP_ALIVE_SECONDS,
     max_idle: int = MAX_IDLE,
+    start: Callable[[], Awaitable[None]] = _nothing,
 ) -> uvicorn.Server:
-    """`keep_alive` is how long a connection may be idle, and `max_idle` how many may be so at a time."""
+    """`keep_alive` is how long a connection may be idle, and `max_idle` how many may be so at a time.
+
+    `serve` raises what `start` raises, and SystemExit if the app fails in its lifespan.
+    """
     config = uvicorn.Config(
         edge,
         host=host,
@@ -424,17 +440,18 @@ def uvicorn_server(
         log_level=log_level,
         access_log=False,
         server_header=False,
-        # The peer is whoever holds the connection. Which proxy may name others is up to [auth.proxy].
+        # The peer is whoever holds the connection. Which proxy may name others is up to the configuration.
         proxy_headers=False,
         date_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=cast(int, keep_alive),  # a number of any kind will do
+        lifespan="on",
         ws="none",
         http=type("Http", (LimitedHttp,), {"max_idle": max_idle}),
         # uvicorn would put its own handlers in the place of whatever was set up.
         log_config=None,
     )
-    return _Uvicorn(config, edge)
+    return _Uvicorn(config, edge, start)
 
 
 def run(

@@ -6,6 +6,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from ...languages import said
 from ...wire.text import clean
 from ...wire.types import BLOCKS, Block, CallToolResult, Meta, Text
 from ..schema import pydantic_types
@@ -23,6 +24,14 @@ class ToolResult(Struct, kw_only=True):
     structured: Any = UNSET
     is_error: bool = False
     meta: Meta | None = None
+
+
+COUNTS = "toolyard/counts"
+"""The key in `_meta` of a result whose numbers may be shown where its content may not: in a trace."""
+
+
+def counts_meta(**counts: int) -> Meta:
+    return {COUNTS: counts}
 
 
 def error_result(text: str) -> CallToolResult:
@@ -104,7 +113,7 @@ def plain_result(result: Any) -> Any:
     blocks: list[dict[str, Any]] = members.get("content") or []
     texts = [str(block.get("text", "")) for block in blocks if block.get("type") == "text"]
     if members.get("isError"):
-        raise ToolError("\n".join(texts) or "the tool failed")
+        raise ToolError("\n".join(texts) or said("the tool failed", "a ferramenta falhou"))
     if members.get("structuredContent") is not None:
         return members["structuredContent"]
     if len(texts) < len(blocks):

@@ -6,8 +6,10 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar, get_args
 
+from ...languages import said
 from ...wire.call import Call, Caller, Level, Secret
 from ...wire.errors import McpError
+from ...wire.seal import Sealer
 from ..schema.pydantic_types import JsonSchema
 from .content import ToolError, plain_result
 from .input_requests import (
@@ -62,6 +64,11 @@ class Context:
     @property
     def caller(self) -> Caller:
         return self._call.caller
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """The gateway's for this server; None if it has none, or a key that does not last."""
+        return self._call.sealer
 
     def secret(self, *headers: str) -> Secret | None:
         """The caller's key in the first of these headers that was sent. Do not store it."""
@@ -204,7 +211,12 @@ class Context:
         if self._closed:
             raise RuntimeError("the call has been answered; it can no longer call tools")
         if self._call.call_tool is None:
-            raise ToolError("No other tools can be called from here: this server is not mounted in a gateway")
+            raise ToolError(
+                said(
+                    "No other tools can be called from here: this server is not mounted in a gateway",
+                    "Daqui não se pode chamar outras ferramentas: este servidor não está num gateway",
+                )
+            )
         try:
             return plain_result(await self._call.call_tool(name, arguments))
         except McpError as error:

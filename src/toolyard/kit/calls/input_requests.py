@@ -16,6 +16,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct, field
 
+from ...languages import said
 from ...wire.call import Call, Caller
 from ...wire.errors import InvalidParams, MissingCapability
 from ...wire.seal import BrokenSeal, Sealer, digest
@@ -271,7 +272,12 @@ class LegacyRequester:
         try:
             return question.read(raw)
         except MismatchError as error:
-            raise ToolError(f"The client's answer to {key!r} cannot be used: {error}") from None
+            raise ToolError(
+                said(
+                    f"The client's answer to {key!r} cannot be used: {error}",
+                    f"A resposta do cliente a {key!r} não pode ser usada: {error}",
+                )
+            ) from None
 
     async def remember(self, key: str, make: Callable[[], Any | Awaitable[Any]]) -> Any:
         if key not in self._values:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, field
 
 from ...edge.runner import cancel_and_wait
+from ...languages import said
 from ...wire.call import Caller
 from ...wire.errors import INTERNAL_ERROR, ErrorObject, InternalError, InvalidParams, McpError
 from ...wire.messages import encode
@@ -113,7 +114,9 @@ def _sendable(result: CallToolResult) -> CallToolResult:
         encode(result)
     except Exception as error:
         logger.error("cannot send the result of a task: %s", error)
-        return error_result(f"The result cannot be sent: {error}")
+        return error_result(
+            said(f"The result cannot be sent: {error}", f"O resultado não pode ser enviado: {error}")
+        )
     return result
 
 
@@ -180,6 +183,16 @@ class TaskRequester:
         """The call is a task already."""
 
 
+def no_task(id: str) -> InvalidParams:
+    shown = id[:80]
+    return InvalidParams(
+        said(
+            f"Task not found: {shown!r}; it may have expired",
+            f"Tarefa não encontrada: {shown!r}; talvez tenha expirado",
+        )
+    )
+
+
 class TaskRegistry:
     """All tasks of a server."""
 
@@ -191,7 +204,10 @@ class TaskRegistry:
     def start(self, long: Long, caller: Caller, notes: CallNotes, run: Run) -> Task:
         principal = caller.principal.binding
         if len(self._tasks) >= MAX_TASKS or self._counts[principal] >= MAX_TASKS_EACH:
-            raise McpError(INTERNAL_ERROR, "Too many tasks; wait for some to expire")
+            message = said(
+                "Too many tasks; wait for some to expire", "Tarefas demais; espere que algumas expirem"
+            )
+            raise McpError(INTERNAL_ERROR, message)
         task = Task(principal, long)
         self._tasks[task.id] = task
         self._counts[principal] += 1
@@ -248,7 +264,7 @@ class TaskRegistry:
     def find(self, id: str, caller: Caller) -> Task:
         task = self._tasks.get(id)
         if task is None or task.principal != caller.principal.binding:
-            raise InvalidParams(f"Task not found: {id[:80]!r}; it may have expired")
+            raise no_task(id)
         return task
 
     def owns(self, id: str, caller: Caller) -> bool:

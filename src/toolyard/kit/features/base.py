@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar
 from msgspec import Raw
 
 from ...edge.runner import in_thread
+from ...languages import said
 from ...wire.call import Call, Caller
 from ...wire.errors import INTERNAL_ERROR, InternalError, InvalidParams, McpError, MethodNotFound
 from ...wire.messages import decode_params
@@ -140,7 +141,29 @@ def _read_cursor(cursor: str) -> int:
             return int(number)
     except (binascii.Error, ValueError):
         pass
-    raise InvalidParams(f"Invalid cursor {cursor[:80]!r}; start again without one")
+    raise invalid_cursor(cursor)
+
+
+def invalid_cursor(cursor: str) -> InvalidParams:
+    shown = cursor[:80]
+    return InvalidParams(
+        said(
+            f"Invalid cursor {shown!r}; start again without one",
+            f"Cursor inválido {shown!r}; recomece sem ele",
+        )
+    )
+
+
+def unknown(kind: Literal["tool", "prompt", "resource"], name: str, hint: str = "") -> InvalidParams:
+    """The error for a name that is not there; `hint` is said after it."""
+    shown = name[:80]
+    if kind == "tool":
+        text = said(f"Unknown tool: {shown!r}", f"Ferramenta desconhecida: {shown!r}")
+    elif kind == "prompt":
+        text = said(f"Unknown prompt: {shown!r}", f"Prompt desconhecido: {shown!r}")
+    else:
+        text = said(f"Unknown resource: {shown!r}", f"Recurso desconhecido: {shown!r}")
+    return InvalidParams(text + hint)
 
 
 class Feature(Generic[H]):
@@ -175,7 +198,8 @@ class Feature(Generic[H]):
             return Context(call, LegacyRequester(call))
         host = self._host
         what = fingerprint(name, arguments)
-        requester = RoundTripRequester(call, trip, what, host.sealer, host.state_ttl, may_detach)
+        sealer = call.sealer or host.sealer
+        requester = RoundTripRequester(call, trip, what, sealer, host.state_ttl, may_detach)
         return Context(call, requester)
 
 
@@ -186,19 +210,28 @@ def require_own(signal: InputRequired | Detached, context: Context | None) -> No
     context.require_own(signal)
 
 
-async def run_author(running: Awaitable[T], what: str) -> T:
+_WHAT = {"prompt": "o prompt", "resource": "o recurso", "completion of": "o complemento de"}
+
+
+async def run_author(running: Awaitable[T], what: str, name: str) -> T:
     """Turn failures into JSON-RPC errors, for resources and prompts, which have no error result."""
     try:
         return await await_signals(running)
     except McpError:
         raise
     except MismatchError as error:
-        raise InvalidParams(f"Invalid arguments for {what}: {error}") from None
+        about = said(what, _WHAT[what])
+        raise InvalidParams(
+            said(
+                f"Invalid arguments for {about} {name!r}: {error}",
+                f"Argumentos inválidos para {about} {name!r}: {error}",
+            )
+        ) from None
     except ToolError as error:
         raise McpError(INTERNAL_ERROR, str(error)) from None
     except BaseException as error:
         reraise_signals(error)
-        logger.error("%s failed", what, exc_info=error)
+        logger.error("%s %r failed", what, name, exc_info=error)
         raise InternalError() from None
 
 
@@ -222,6 +255,8 @@ class ToolOptions(_Described, total=False):
     input_schema: Mapping[str, Any] | None
     output_schema: "Mapping[str, Any] | type | None"
     """A schema, or a type to make it from. Results are checked against it."""
+    lenient_output: bool
+    """Send a result that does not fit the output schema all the same, and log it."""
     long: bool | Long
     ui: str | None
     bounded: bool

@@ -8,7 +8,6 @@ from typing import Any, Protocol, Unpack, cast
 from msgspec import Raw
 
 from ...wire.call import Call, Caller
-from ...wire.errors import InvalidParams
 from ...wire.messages import decode_params
 from ...wire.text import clean
 from ...wire.types import (
@@ -31,7 +30,16 @@ from ..calls.context import Context
 from ..calls.input_requests import InputRequired
 from ..schema.annotations import describe, name_of, underlying
 from ..schema.validation import Signature
-from .base import AuthorFunction, Feature, FeatureHost, PromptOptions, check_options, require_own, run_author
+from .base import (
+    AuthorFunction,
+    Feature,
+    FeatureHost,
+    PromptOptions,
+    check_options,
+    require_own,
+    run_author,
+    unknown,
+)
 
 
 def user(content: str | Block) -> Message:
@@ -141,10 +149,10 @@ class PromptFeature(Feature[PromptHost]):
         params = decode_params(call.params, GetPromptParams)
         prompt = self._host.prompts.get(params.name)
         if prompt is None:
-            raise InvalidParams(f"Unknown prompt: {params.name[:80]!r}")
+            raise unknown("prompt", params.name)
         context = self._context(call, params, params.name, params.arguments) if prompt.wants_context else None
         try:
-            messages = await run_author(prompt.render(params.arguments, context), f"prompt {params.name!r}")
+            messages = await run_author(prompt.render(params.arguments, context), "prompt", params.name)
         except InputRequired as pending:
             require_own(pending, context)
             return pending.result
@@ -160,13 +168,12 @@ class PromptFeature(Feature[PromptHost]):
         kind, target = ("prompt", ref.name) if isinstance(ref, PromptRef) else ("resource", ref.uri)
         known = self._host.prompts if kind == "prompt" else self._host.resources
         if target not in known:
-            raise InvalidParams(f"Unknown {kind}: {target[:80]!r}")
+            raise unknown(kind, target)
         complete = self._host.completions.get((kind, target, params.argument.name))
         if complete is None:
             return CompleteResult(completion=Completion([], 0, False))
-        what = f"completion of {params.argument.name!r}"
         completing = complete(params.argument.value, params.context.arguments, call.caller)
-        values = await run_author(_strings(completing), what)
+        values = await run_author(_strings(completing), "completion of", params.argument.name)
         shown = values[:MAX_COMPLETIONS]
         return CompleteResult(completion=Completion(shown, len(values), len(values) > len(shown)))
 

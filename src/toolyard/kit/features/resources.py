@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from msgspec import Raw
 
+from ...languages import said
 from ...wire.call import Call
 from ...wire.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, InvalidParams, McpError
 from ...wire.messages import decode_params
@@ -211,7 +212,9 @@ class ResourceFeature(Feature[ResourceHost]):
             if values is not None:
                 return resource, values
         code = INVALID_PARAMS if call.caller.era == "modern" else RESOURCE_NOT_FOUND
-        raise McpError(code, f"Resource not found: {uri[:200]!r}", {"uri": uri})
+        shown = uri[:200]
+        message = said(f"Resource not found: {shown!r}", f"Recurso não encontrado: {shown!r}")
+        raise McpError(code, message, {"uri": uri})
 
     async def _read(self, call: Call) -> Result:
         self._require(call, "resources")
@@ -219,9 +222,7 @@ class ResourceFeature(Feature[ResourceHost]):
         resource, values = self._find(call, params.uri)
         context = self._context(call, params, params.uri, Raw(b"{}")) if resource.wants_context else None
         try:
-            contents = await run_author(
-                resource.read(params.uri, values, context), f"resource {params.uri!r}"
-            )
+            contents = await run_author(resource.read(params.uri, values, context), "resource", params.uri)
         except InputRequired as pending:
             require_own(pending, context)
             return pending.result
@@ -237,7 +238,13 @@ class ResourceFeature(Feature[ResourceHost]):
         if call.session is not None:
             subscriptions = call.session.subscriptions | {uri}
             if len(subscriptions) > self._host.max_subscriptions:
-                raise InvalidParams(f"A session may subscribe to {self._host.max_subscriptions} resources")
+                most = self._host.max_subscriptions
+                raise InvalidParams(
+                    said(
+                        f"A session may subscribe to {most} resources",
+                        f"Uma sessão pode assinar {most} recursos",
+                    )
+                )
             call.session.subscriptions.add(uri)
             self._host.subscribed(uri, call.caller)
         return Result()

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from ...languages import said
 from ...wire.call import SUBSCRIPTION_KEY, TASKS_EXTENSION, Call
 from ...wire.errors import InvalidParams, MissingCapability
 from ...wire.messages import decode_params
@@ -82,7 +83,13 @@ class SubscriptionFeature(Feature[FeatureHost]):
             agreed.resources_list_changed = True
         if wanted.resource_subscriptions is not UNSET and "resources" in features:
             if len(set(wanted.resource_subscriptions)) > host.max_subscriptions:
-                raise InvalidParams(f"A subscription may name {host.max_subscriptions} resources")
+                most = host.max_subscriptions
+                raise InvalidParams(
+                    said(
+                        f"A subscription may name {most} resources",
+                        f"Uma assinatura pode nomear {most} recursos",
+                    )
+                )
             agreed.resource_subscriptions = wanted.resource_subscriptions
         if wanted.task_ids is not UNSET and "tasks" in features:
             if not call.caller.supports(TASKS_EXTENSION):

@@ -9,8 +9,9 @@ from typing import Any, Protocol, Unpack
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from ...languages import said
 from ...wire.call import TASKS_EXTENSION, Call
-from ...wire.errors import InvalidParams, McpError, MissingCapability
+from ...wire.errors import McpError, MissingCapability
 from ...wire.headers import check_params, param_headers
 from ...wire.messages import decode_params
 from ...wire.types import (
@@ -41,6 +42,7 @@ from .base import (
     check_options,
     require_own,
     reraise_signals,
+    unknown,
 )
 
 logger = logging.getLogger("toolyard.kit")
@@ -71,6 +73,7 @@ class Tool:
             if self.name == name_of(function):
                 raise
             raise TypeError(f"tool {self.name!r}: {error}") from None
+        self._misfits = self._output.unchecked() if options.get("lenient_output", False) else None
         self._function = AuthorFunction(function, self._signature.context_name)
         try:
             self.param_headers = param_headers(self._signature.validate.schema)
@@ -104,29 +107,57 @@ class Tool:
         try:
             bound = self._signature.bind(arguments)
         except MismatchError as error:
-            return error_result(f"Invalid arguments for tool {self.name!r}: {error}")
+            return error_result(
+                said(
+                    f"Invalid arguments for tool {self.name!r}: {error}",
+                    f"Argumentos inválidos para a ferramenta {self.name!r}: {error}",
+                )
+            )
         except ValidatorError as error:
             return self._failed(error.__cause__ or error)
         try:
-            return to_result(await self._function(bound, context), self._output)
+            return self._result(await self._function(bound, context))
         except ToolError as error:
             return error_result(str(error))
         except MismatchError as error:
             logger.error("tool %r returned a result that cannot be sent: %s", self.name, error)
-            problem = "does not fit its output schema" if self.info.output_schema else "cannot be sent"
-            return error_result(f"Tool {self.name!r} returned a result that {problem}: {error}")
+            problem = (
+                said("does not fit its output schema", "não cabe no seu esquema de saída")
+                if self.info.output_schema
+                else said("cannot be sent", "não pode ser enviado")
+            )
+            return error_result(
+                said(
+                    f"Tool {self.name!r} returned a result that {problem}: {error}",
+                    f"A ferramenta {self.name!r} devolveu um resultado que {problem}: {error}",
+                )
+            )
         except McpError:
             raise
         except BaseException as error:  # an author's bug must not become a broken connection
             reraise_signals(error)
             return self._failed(error)
 
+    def _result(self, value: Any) -> CallToolResult:
+        try:
+            return to_result(value, self._output)
+        except MismatchError as error:
+            if self._misfits is None:
+                raise
+            logger.error(
+                "tool %r returned a result that does not fit its output schema: %s", self.name, error
+            )
+            return to_result(value, self._misfits)
+
     def _failed(self, error: BaseException) -> CallToolResult:
         """Log an unexpected exception; the caller gets a reference to the log line."""
         reference = secrets.token_hex(4)
         logger.error("tool %r failed (reference %s)", self.name, reference, exc_info=error)
         return error_result(
-            f"Tool {self.name!r} failed unexpectedly (reference {reference} in the server's log)"
+            said(
+                f"Tool {self.name!r} failed unexpectedly (reference {reference} in the server's log)",
+                f"A ferramenta {self.name!r} falhou inesperadamente (referência {reference} no log)",
+            )
         )
 
 
@@ -185,7 +216,7 @@ class ToolFeature(Feature[ToolHost]):
         tool = self._host.tools.get(params.name)
         is_visible = await self._host.visible_tools(call)
         if tool is None or (is_visible is not None and not is_visible(tool)):
-            raise InvalidParams(f"Unknown tool: {params.name[:80]!r}")
+            raise unknown("tool", params.name)
         if tool.param_headers and call.param_headers is not None:
             arguments = decode_params(params.arguments, dict[str, Any])
             check_params(tool.param_headers, arguments, call.param_headers())

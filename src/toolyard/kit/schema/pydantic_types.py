@@ -23,6 +23,8 @@ _STANDARD = ("pathlib", "ipaddress", "fractions", "zoneinfo")
 MOST_FAULTS = 3
 """How many faults of one value a message names."""
 
+REQUIRED, NOT_KNOWN = "is required", "is not known here"
+
 
 class PydanticMismatchError(ValueError):
     """Pydantic refuses a value; `faults` have a path inside it. msgspec passes the error on."""
@@ -248,9 +250,9 @@ def _fault(error: dict[str, Any], value: Any) -> tuple[str, str]:
     path = _path(error["loc"], value, kind == "missing")
     given = _type_name(error["input"])
     if kind == "missing":
-        return path, "is required"
+        return path, REQUIRED
     if kind == "extra_forbidden":
-        return path, "is not known here"
+        return path, NOT_KNOWN
     if kind in _TYPES:
         return path, f"expected `{_TYPES[kind]}`, got `{given}`"
     if kind in _LIMITS:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 import msgspec
 from msgspec import Raw
 
+from ...languages import current_locale, said
 from ...wire.types import BLOCKS
 from . import pydantic_types
 from .annotations import name_of, read_parameter, read_type, underlying
@@ -110,7 +111,7 @@ class SchemaValidator:
                 raise MismatchError(explain(error)) from None
         for error in self._validator.iter_errors(value):
             where = ".".join(str(step) for step in error.instance_path)
-            raise MismatchError(_bounded(f"field {where!r}: {error.message}" if where else error.message))
+            raise MismatchError(_bounded(_sentence(where, error.message)))
         return value
 
 
@@ -139,16 +140,28 @@ def explain(error: BaseException) -> str:
         faults = [_sentence(_join(path, inner), text) for inner, text in error.__cause__.faults]
         return _bounded("; ".join(faults))
     if match := _MISSING.match(text):
-        return _sentence(_join(path, match[1]), "is required")
+        return _sentence(_join(path, match[1]), pydantic_types.REQUIRED)
     if match := _UNKNOWN.match(text):
-        return _sentence(_join(path, match[1]), "is not known here")
+        return _sentence(_join(path, match[1]), pydantic_types.NOT_KNOWN)
     return _sentence(path, text[:1].lower() + text[1:])
 
 
+def reason_here(reason: str) -> str:
+    """Return what a validator says, in the language in which we answer now."""
+    if current_locale() == "en":
+        return reason
+    from .reasons import in_portuguese  # its patterns are for those who need them
+
+    return in_portuguese(reason)
+
+
 def _sentence(path: str, text: str) -> str:
-    if not path:
-        return text
-    return f"field {path!r}{' ' if text.startswith('is ') else ': '}{text}"
+    if path and text == pydantic_types.REQUIRED:
+        return said(f"field {path!r} is required", f"o campo {path!r} é obrigatório")
+    if path and text == pydantic_types.NOT_KNOWN:
+        return said(f"field {path!r} is not known here", f"o campo {path!r} não é conhecido aqui")
+    reason = reason_here(text)
+    return said(f"field {path!r}: {reason}", f"campo {path!r}: {reason}") if path else reason
 
 
 def _join(path: str, name: str) -> str:
@@ -388,6 +401,10 @@ class Output:
         self.schema = validator.schema if validator is not None else None
         self.wrapped = wrapped
         self._encode = encode or to_json
+
+    def unchecked(self) -> "Output":
+        """The same form, for results that need not fit it."""
+        return Output(None, self.wrapped, self._encode)
 
     def encode(self, value: Any) -> bytes:
         """The JSON of a result. Raises the errors of msgspec and Pydantic."""

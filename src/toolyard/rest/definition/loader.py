@@ -25,7 +25,7 @@ from .model import (
 )
 
 if TYPE_CHECKING:
-    from ...kit.localization import Locale
+    from ...languages import Locale
     from .diagnostics import LineIndex
 
 

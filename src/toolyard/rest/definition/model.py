@@ -179,6 +179,8 @@ class ToolDefinition(_Section, frozen=True, kw_only=True):
     """Whether a request may be sent twice, if the method does not decide it."""
     flag: str = ""
     """The tool is visible only to callers for whom this field of the gate's response is true."""
+    groups: tuple[str, ...] = ()
+    """Names by which the setting `tools` chooses it together with others."""
     timeout: float = 0.0
 
 

@@ -221,6 +221,12 @@ def rules_of_tool(definition: ApiDefinition, name: str, tool: ToolDefinition) ->
         yield DefinitionProblem((*key_path, "description"), "must say what the tool does")
     if not 0 <= tool.timeout < inf:
         yield DefinitionProblem((*key_path, "timeout"), "must be a number of seconds, and not below 0")
+    for number, group in enumerate(tool.groups):
+        if not TOOL_NAME.fullmatch(group):
+            hint = "letters, digits, '_' and '-', 64 at most"
+            yield DefinitionProblem(
+                (*key_path, "groups", number), f"{group!r} is not a name of a group", hint
+            )
     yield from _use(definition, tool, key_path)
     for parameter, values in tool.parameters.items():
         yield from rules_of_parameter(values, (*key_path, "parameters", parameter), parameter)

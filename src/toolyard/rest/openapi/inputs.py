@@ -40,6 +40,11 @@ def server_name(title: str) -> str:
     return name.removesuffix("_api")[:30].rstrip("_") or "api"
 
 
+def group_name(tag: str) -> str:
+    """The group of a tag; empty if nothing of it can be in a name."""
+    return _WORDS.sub("-", tag).strip("-").lower()[:64]
+
+
 def unique(name: str, taken: Container[str]) -> str:
     found, number = name, 1
     while found in taken:

@@ -160,6 +160,9 @@ def _head(operation: Node, tool_inputs: ToolInputs, otherwise: str) -> Node:
     values["description"] = short(whole, 1000) or otherwise
     if operation.get("deprecated"):
         values["description"] = f"Deprecated. {values['description']}"
+    groups = dict.fromkeys(inputs.group_name(str(tag)) for tag in nodes(operation.get("tags")))
+    groups.pop("", None)
+    values |= {"groups": list(groups)} if groups else {}
     values |= {"method": tool_inputs.method} if tool_inputs.method != "GET" else {}
     values["path"] = tool_inputs.path
     values |= {"body": tool_inputs.body} if tool_inputs.body not in ("", "json") else {}

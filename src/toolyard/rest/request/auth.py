@@ -2,18 +2,16 @@
 
 import os
 from string import ascii_lowercase, ascii_uppercase
-from typing import Any, cast
 from urllib.parse import quote
-
-import msgspec
 
 from ...kit import Context, Secret, ToolError
 from ...kit.loader import SettingsError
+from ...wire.secrets import KnownSecrets
 from ..definition.model import Auth
+from ..http.connection import RestResponse
 from ..texts import RestTexts
 from .builder import RequestDraft
 
-HIDDEN = "[key]"
 HIDDEN_IN_LINK = "\0"
 """A character that no query contains by itself."""
 _LOWER_ASCII = str.maketrans(ascii_uppercase, ascii_lowercase)
@@ -68,15 +66,28 @@ def authenticated(draft: RequestDraft, auth: Auth, key: Secret | None) -> Reques
     return draft
 
 
-def redacted(text: str, key: Secret | None, hidden: str = HIDDEN) -> str:
-    """The text without the key, also where it is percent-encoded."""
-    if key is None or len(value := key.reveal()) < MIN_KEY_LENGTH:
-        return text
-    text = text.replace(value, hidden)
-    if "%" in text:
+def without_key(reply: RestResponse, key: Secret | None) -> RestResponse:
+    """The response as everybody may see it, whatever it repeats of the key that the request carried."""
+    if key is None:
+        return reply
+    known = KnownSecrets((key.reveal(),))
+    headers = {
+        name: _without_pairs(value, key) if name == "link" else known.clean_text(value)
+        for name, value in reply.headers.items()
+    }
+    return RestResponse(reply.status, headers, known.clean(reply.body))
+
+
+def _without_pairs(link: str, key: Secret) -> str:
+    """Mark the key in the query of a link, which is requested again."""
+    value = key.reveal()
+    if len(value) < MIN_KEY_LENGTH:
+        return link
+    link = link.replace(value, HIDDEN_IN_LINK)
+    if "%" in link:
         for form in dict.fromkeys((quote(value, safe=""), quote(value))):
-            text = _replaced(text, form, hidden)
-    return text
+            link = _replaced(link, form, HIDDEN_IN_LINK)
+    return link
 
 
 def _replaced(text: str, form: str, hidden: str) -> str:
@@ -86,39 +97,3 @@ def _replaced(text: str, form: str, hidden: str) -> str:
         replaced += text[end:found] + hidden
         end = found + len(key)
     return replaced + text[end:]
-
-
-def redacted_links(headers: dict[str, str], key: Secret | None) -> dict[str, str]:
-    """Redact the Link header, the only header that reaches the model."""
-    link = headers.get("link")
-    return headers if link is None else {**headers, "link": redacted(link, key, HIDDEN_IN_LINK)}
-
-
-def redacted_value(value: Any, key: Secret | None, body: bytes) -> Any:
-    """Redact a decoded response; returns the same object if it does not contain the key."""
-    if key is None or not _contains_key(key.reveal(), value, body):
-        return value
-    return _redacted_parts(value, key)
-
-
-def _contains_key(key: str, value: Any, body: bytes) -> bool:
-    if len(key) < MIN_KEY_LENGTH:
-        return False
-    if key.encode() in body:
-        return True
-    if key.replace("-", "").replace("_", "").replace(".", "").isalnum():
-        # JSON may escape any character; encoded again, such a key has only one form.
-        return b"\\" in body and key.encode() in msgspec.json.encode(value)
-    # Other keys may be escaped with a backslash or a percent sign: only decoding each part can tell.
-    return b"\\" in body or b"%" in body
-
-
-def _redacted_parts(value: Any, key: Secret) -> Any:
-    if isinstance(value, str):
-        return redacted(value, key)
-    if isinstance(value, list):
-        return [_redacted_parts(item, key) for item in cast(list[Any], value)]
-    if isinstance(value, dict):
-        items = cast(dict[str, Any], value)
-        return {redacted(name, key): _redacted_parts(item, key) for name, item in items.items()}
-    return value

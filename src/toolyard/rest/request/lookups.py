@@ -3,16 +3,16 @@
 A name that is missing or ambiguous is an error that lists the names.
 """
 
-import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from msgspec import UNSET
 
 from ...kit import ToolError
+from ...wire.text import without_marks
 from ..definition.model import ApiDefinition, Lookup, ParameterDefinition, ResultDefinition, ToolDefinition
 from ..definition.plan import ToolPlan, placeholders
-from ..response.result import RestResult, at, tidy
+from ..response.result import RestResult, aside, at, tidy
 from ..texts import RestTexts, shortened
 from .arguments import id_list
 from .builder import text
@@ -54,11 +54,11 @@ class NameMatcher:
 
     def _ids(self, found: list[Any]) -> list[Any]:
         """Each id once: an item may be on two pages of a list that grows while it is read."""
-        ids: list[Any] = []
+        ids: dict[str, Any] = {}
         for item in found:
-            if (id := at(item, self._lookup.id)) not in ids:
-                ids.append(id)
-        return ids
+            id = at(item, self._lookup.id)
+            ids.setdefault(text(id), id)
+        return list(ids.values())
 
     def _known_ids(self, ids: list[Any], wanted: str) -> list[Any]:
         known = [id for id in ids if id is not None]
@@ -107,8 +107,7 @@ class NameMatcher:
 
 def folded(name: str) -> str:
     """The name without case and accents, and with single spaces."""
-    plain = unicodedata.normalize("NFKD", name)
-    return " ".join("".join(mark for mark in plain if not unicodedata.combining(mark)).casefold().split())
+    return " ".join(without_marks(name).casefold().split())
 
 
 Read = Callable[[ToolPlan, dict[str, Any]], Awaitable[RestResult]]
@@ -191,12 +190,14 @@ class Lookups:
     async def _find(self, lookup: Lookup, values: dict[str, Any], wanted: str, read: Read) -> Any:
         result = await read(self._list_plan(lookup, wanted), dict(values))
         names = NameMatcher(lookup, self._texts)
-        return names.one(_items(result, lookup, names, wanted), wanted, truncated=result.truncated)
+        items = _items(result, lookup, names, wanted)
+        return await aside(result.size, names.one, items, wanted, truncated=result.truncated)
 
     async def _find_all(self, lookup: Lookup, values: dict[str, Any], wanted: str, read: Read) -> list[Any]:
         result = await read(self._list_plan(lookup, wanted), dict(values))
         names = NameMatcher(lookup, self._texts)
-        return names.all(_items(result, lookup, names, wanted), wanted, truncated=result.truncated)
+        items = _items(result, lookup, names, wanted)
+        return await aside(result.size, names.all, items, wanted, truncated=result.truncated)
 
     def _list_plan(self, lookup: Lookup, wanted: str) -> ToolPlan:
         """The plan of a tool that reads the list, with all its pages."""

@@ -7,8 +7,10 @@ from typing import Any, cast
 from urllib.parse import quote, unquote_plus
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...kit import ToolError
+from ...wire.seal import BrokenSeal, Sealer
 from ..api import DecodedResponse, RestApi
 from ..definition.model import Auth
 from ..definition.plan import ToolPlan
@@ -18,22 +20,55 @@ from ..request.auth import HIDDEN_IN_LINK
 from ..request.builder import RequestDraft, draft, text, urlencoded
 from ..request.lookups import folded
 from ..texts import RestTexts
-from .result import RestResult, at, extracted
+from .result import MAX_VALUES, RestResult, aside, at, extracted
 
 Position = int | str
 _LINK = r"<([^<>]*)>([^<]*)"
 _QUERY = r"[\x21\x22\x24-\x7e]{0,4000}"
+_PURPOSE = "rest next link"
+MAX_PATH = 2000
+"""Characters in the path of a link."""
+
+
+class LinkSeal(Struct, frozen=True):
+    """Seals the query of a next link: callers send it back, and it would be a whole query of their own.
+
+    `bound` is a digest of the call that got the link: the query counts for the same call only.
+    """
+
+    sealer: Sealer
+    bound: str
+
+    def seal(self, query: str) -> str:
+        return self.sealer.seal((self.bound + query).encode(), _PURPOSE)
+
+    def open(self, cursor: str, name: str, texts: RestTexts) -> str:
+        try:
+            opened = self.sealer.open(cursor, _PURPOSE).decode()
+        except BrokenSeal:
+            raise ToolError(texts.cursor.format(name=name)) from None
+        if not opened.startswith(self.bound):
+            raise ToolError(texts.cursor_elsewhere.format(name=name))
+        return opened.removeprefix(self.bound)
 
 
 class PageCursor:
     """The position in a list, which advances with every page."""
 
-    def __init__(self, plan: ToolPlan, arguments: dict[str, Any], texts: RestTexts, base: str) -> None:
-        """Removes the paging parameters from the arguments."""
+    def __init__(
+        self,
+        plan: ToolPlan,
+        arguments: dict[str, Any],
+        texts: RestTexts,
+        base: str,
+        seal: LinkSeal | None = None,
+    ) -> None:
+        """Removes the paging parameters from the arguments. Without a seal no caller can give a link."""
         assert plan.paging is not None
         self._paging = paging = plan.paging
         self._plan = plan
         self._base = base
+        self._seal = seal
         position = _pop(plan, arguments, position_name(paging))
         self.position: Position | None = self._checked(position, texts)
         self.size = self._size(_pop(plan, arguments, paging.size), texts)
@@ -46,8 +81,10 @@ class PageCursor:
             if not isinstance(value, int) or value < paging.first:
                 raise ToolError(texts.whole_number.format(name=name, least=paging.first))
             return value
-        if paging.kind == "link" and not re.fullmatch(_QUERY, text(value)):
-            raise ToolError(texts.cursor.format(name=name))
+        if paging.kind == "link":
+            if self._seal is None:
+                raise ToolError(texts.cursor.format(name=name))
+            return self._seal.open(text(value), name, texts)
         return text(value)
 
     def _size(self, value: Any, texts: RestTexts) -> int:
@@ -77,10 +114,16 @@ class PageCursor:
         step = len(items) if self._paging.kind == "offset" else 1
         more = begin + self.size < len(whole.items)
         following = int(self.position or 0) + step if more else None
-        return RestResult(items, items, len(whole.items), following, whole.truncated)
+        return RestResult(items, items, len(whole.items), following, whole.truncated, whole.size)
 
     def advance(self, position: Position) -> None:
         self.position = position
+
+    def shown(self, position: Position | None) -> Position | None:
+        """The position as callers get it."""
+        if self._seal is None or self._paging.kind != "link" or position is None:
+            return position
+        return self._seal.seal(str(position))
 
     def apply(self, draft: RequestDraft) -> RequestDraft:
         """Add position and size to the draft."""
@@ -95,7 +138,7 @@ class PageCursor:
         return draft
 
     def _continued(self, query: str, draft: RequestDraft) -> str:
-        """The query of a link. It comes back from callers, who must not change the fixed values."""
+        """The query of a link, in which the fixed values stay as they are."""
         auth = self._plan.definition.auth
         always = [(name, value) for name, value in draft.query if name in self._plan.tool.fixed]
         ours = {name for name, _ in always} | ({auth.name} if auth.kind == "query" else set[str]())
@@ -139,6 +182,8 @@ class PageCursor:
         if target is None:
             return None
         path, _, query = target.partition("#")[0].partition("?")
+        if len(path) > MAX_PATH:  # a pattern of several placeholders takes long for it
+            return None
         if "://" in path:
             path = "/" + path.split("://", 1)[1].partition("/")[2]
         fixed = re.escape(quote(self._base, safe="/%")) + re.sub(
@@ -205,6 +250,8 @@ Progress = Callable[[float, float | None], Awaitable[None]]
 """Takes the number of items read, and of all items if known."""
 MAX_PAGES = 200
 """The limit of requests for one list."""
+MAX_LIST = 4
+"""Of the largest responses: how much is kept of one list."""
 
 
 class ResponseReader(Struct, frozen=True):
@@ -214,28 +261,25 @@ class ResponseReader(Struct, frozen=True):
     select: Callable[[Any], Any]
     """Selects the fields of an object."""
     progress: Progress
+    seal: LinkSeal | None = None
 
     async def read(self, arguments: dict[str, Any]) -> RestResult:
         item_filter = ItemFilter(self.plan, arguments)
         if self.plan.paging is None:
-            return self._single(await self.send(self._draft(arguments)), item_filter)
-        cursor = PageCursor(self.plan, arguments, self.api.texts, self.api.client.origin.base)
+            answer = await self.send(self._draft(arguments))
+            return (await aside(answer.size, self._page, answer, item_filter))[1]
+        base = self.api.client.origin.base
+        cursor = PageCursor(self.plan, arguments, self.api.texts, base, self.seal)
         if self.plan.tool.all_pages:
             return await self._read_all(cursor, arguments, item_filter)
         if item_filter:
             return cursor.slice(await self._read_all(cursor.restarted(), arguments, item_filter))
         answer = await self.send(cursor.apply(self._draft(arguments)))
-        value, items = extracted(answer.value, self.plan.tool.result)
-        if items is None:
-            return RestResult(self.select(value))
-        following = cursor.next_position(answer, len(items), self.api.definition.auth)
-        return RestResult(value, self._selected(items, item_filter), cursor.total(answer), following)
-
-    def _single(self, answer: DecodedResponse, item_filter: ItemFilter) -> RestResult:
-        value, items = extracted(answer.value, self.plan.tool.result)
-        if items is None:
-            return RestResult(self.select(value))
-        return RestResult(value, self._selected(items, item_filter))
+        read, page = await aside(answer.size, self._page, answer, item_filter)
+        if page.items is None:
+            return page
+        following = cursor.next_position(answer, read, self.api.definition.auth)
+        return replace(page, total=cursor.total(answer), following=cursor.shown(following))
 
     async def _read_all(
         self, cursor: PageCursor, arguments: dict[str, Any], item_filter: ItemFilter
@@ -243,29 +287,39 @@ class ResponseReader(Struct, frozen=True):
         """Read a whole list within its limits; `truncated` says whether items are missing."""
         assert self.plan.paging is not None
         most, found, read = self.plan.paging.most_items, list[Any](), 0
+        values = size = 0.0
         total: int | None = None
+        truncated = True
         for _ in range(MAX_PAGES):
             answer = await self.send(cursor.apply(self._draft(arguments)))
-            value, items = extracted(answer.value, self.plan.tool.result)
-            if items is None:
-                return RestResult(self.select(value))
-            total, surplus = cursor.total(answer), read + len(items) > most
-            found += self._selected(items[: most - read], item_filter)
-            read += len(items)
-            following = cursor.next_position(answer, len(items), self.api.definition.auth)
+            count, page = await aside(answer.size, self._page, answer, item_filter, most - read)
+            if page.items is None:
+                return page
+            share = len(page.items) / max(count, 1)
+            values, size = values + answer.values * share, size + answer.size * share
+            if found and (values > MAX_VALUES or size > MAX_LIST * self.api.definition.max_reply):
+                break
+            total, surplus = cursor.total(answer), read + count > most
+            found += page.items
+            read += count
+            following = cursor.next_position(answer, count, self.api.definition.auth)
             if following is None or read >= most:
-                return self._whole(found, total, item_filter, truncated=surplus or following is not None)
+                truncated = surplus or following is not None
+                break
             await self.progress(read, None if total is None else min(total, most))
             cursor.advance(following)
-        return self._whole(found, total, item_filter, truncated=True)
+        total = len(found) if item_filter else total
+        return RestResult(found, found, total, truncated=truncated, size=int(size))
 
-    def _whole(
-        self, found: list[Any], total: int | None, item_filter: ItemFilter, *, truncated: bool
-    ) -> RestResult:
-        return RestResult(found, found, len(found) if item_filter else total, truncated=truncated)
-
-    def _selected(self, items: list[Any], item_filter: ItemFilter) -> list[Any]:
-        return [self.select(item) for item in items if item_filter.fits(item)]
+    def _page(
+        self, answer: DecodedResponse, item_filter: ItemFilter, most: int | None = None
+    ) -> tuple[int, RestResult]:
+        """How many items a response has, and what is kept of its first ones; or of what is no list."""
+        value, items = extracted(answer.value, self.plan.tool.result)
+        if items is None:
+            return 0, RestResult(self.select(value), size=answer.size)
+        kept = [self.select(item) for item in items[:most] if item_filter.fits(item)]
+        return len(items), RestResult(value, kept, size=answer.size)
 
     def _draft(self, arguments: dict[str, Any]) -> RequestDraft:
         return draft(self.plan, arguments, self.api.texts)

@@ -6,16 +6,18 @@ schema returns the object itself, unless that schema has `data`. Error details a
 the key and without addresses.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Struct
 
 from ...kit import Secret, ToolError, ToolResult
 from ...wire.call import MAX_KEY_LENGTH
+from ...wire.secrets import KnownSecrets
 from ..definition.model import ResultDefinition
 from ..definition.plan import ToolPlan
 from ..http.connection import (
@@ -25,9 +27,42 @@ from ..http.connection import (
     RestResponse,
     RestTransportError,
 )
-from ..request.auth import redacted, redacted_value
 from ..request.builder import text
 from ..texts import RestTexts, shortened
+
+MAX_VALUES = 1_000_000
+"""Values that a response may have, and all pages of a list together. Decoding so many takes a tenth of a
+second, which nothing interrupts, and some 150 MB."""
+BIG = 64 * 1024
+"""Bytes of a response whose values are looked at in a thread."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+async def aside(size: int, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a function that walks over responses of so many bytes, so that others get their turn meanwhile."""
+    if size <= BIG:
+        return function(*args, **kwargs)
+    return await asyncio.to_thread(function, *args, **kwargs)
+
+
+_TOKENS = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[{,]+'
+"""Strings, also one that does not end, and what values begin after."""
+
+
+def count_values(body: bytes) -> int:
+    """At most how many values a JSON text has, or that they are more than `MAX_VALUES`."""
+    count = len(body) - len(body.translate(None, b"[{,"))
+    if count <= MAX_VALUES:
+        return count
+    count = 0
+    for token in re.finditer(_TOKENS, body, re.DOTALL):
+        if not token[0].startswith(b'"'):
+            count += len(token[0])
+            if count > MAX_VALUES:
+                break
+    return count
 
 
 class RestResult(Struct, frozen=True):
@@ -38,6 +73,8 @@ class RestResult(Struct, frozen=True):
     total: int | None = None
     following: int | str | None = None
     truncated: bool = False
+    size: int = 0
+    """Bytes of the responses that it was made of."""
 
     def plain(self) -> dict[str, Any]:
         if self.items is None:
@@ -71,6 +108,8 @@ def _filled_sentence(sentence: str, arguments: Mapping[str, Any]) -> str:
 
 
 MAX_DETAIL = 800
+MAX_TIDIED = 64 * 1024
+"""Characters that are looked at for a line."""
 # Compiled at the first failure, not at the start.
 _SPACE = r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+"
 _INVISIBLE = r"[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
@@ -121,14 +160,12 @@ def transport_error(error: RestTransportError, texts: RestTexts, repeatable: boo
 
 def detail(reply: RestResponse, key: Secret | None) -> str:
     """The API's own error message, as one bounded line."""
-    if not reply.body or is_html(reply):
+    if not reply.body or is_html(reply) or count_values(reply.body) > MAX_VALUES:
         return ""
     try:
-        message: Any = redacted_value(msgspec.json.decode(reply.body), key, reply.body)
+        message: Any = msgspec.json.decode(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # Take more than is shown, so that a key at the end of the shown part is redacted completely.
-        message = reply.body[: 4 * MAX_DETAIL + MAX_KEY_LENGTH].decode("utf-8", "replace")
-        message = redacted(message, key)[: 4 * MAX_DETAIL]
+        message = reply.body[: 4 * MAX_DETAIL].decode("utf-8", "replace")
     return tidy(_sentence(message), MAX_DETAIL, key)
 
 
@@ -150,8 +187,13 @@ def _sentence(body: Any) -> str:
 
 
 def tidy(text: str, most: int, key: Secret | None = None) -> str:
-    """One line without the key. The key is redacted last: removed characters may have been inside it."""
-    line = redacted(re.sub(_SPACE, " ", re.sub(_INVISIBLE, "", text)).strip(), key)
+    """One line without the key. The key is hidden last: removed characters may have been inside it."""
+    begin = text[:MAX_TIDIED]
+    line = re.sub(_SPACE, " ", re.sub(_INVISIBLE, "", begin)).strip()
+    if key is not None:
+        line = KnownSecrets((key.reveal(),)).clean_text(line)
+    if len(begin) < len(text):
+        line = line[: -(MAX_KEY_LENGTH + 1)] + "…"  # the end may be a part of the key
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
@@ -172,12 +214,16 @@ def decoded(reply: RestResponse, texts: RestTexts, key: Secret | None = None) ->
     if not reply.body.strip():
         return UNSET
     if not is_html(reply):
-        try:
-            return msgspec.json.decode(reply.body.removeprefix(_BOM))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            pass
+        too_many = count_values(reply.body) > MAX_VALUES
+        if not too_many:
+            try:
+                return msgspec.json.decode(reply.body.removeprefix(_BOM))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                pass
         if reply.headers.get("content-type", "").lower().startswith("text/"):
             return reply.body.decode("utf-8", "replace")
+        if too_many:
+            raise ToolError(texts.many.format(limit=MAX_VALUES))
     if not is_html(reply) and "json" in reply.headers.get("content-type", "").lower():
         damaged = "its JSON is damaged"
         raise ToolError(texts.garbled.format(reason=texts.reasons.get(damaged, damaged)))

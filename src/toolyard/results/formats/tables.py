@@ -12,6 +12,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw
 
+from ...languages import said
+
 MOST_COLUMNS = 200
 """Further columns are only counted."""
 MOST_DISTINCT = 1_000
@@ -56,7 +58,7 @@ def _short_json(value: list[Any] | dict[str, Any], most: int) -> str:
     try:
         text = msgspec.json.encode(few).decode()
     except RecursionError:
-        return "deeply nested"
+        return said("deeply nested", "muito aninhado")
     return cut(text if len(few) == len(value) else text[:-1] + ",…", most)
 
 

@@ -1,4 +1,8 @@
-"""Cuts values and texts to a size of their JSON, and closes the untrusted-content marks it cuts open."""
+"""Cuts values and texts to a size of their JSON, and closes the untrusted-content marks it cuts open.
+
+What is cut keeps its kind: a list stays a list and an object an object, and `…` says what was left out. The
+schema of a tool is whole or left out, never half.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,6 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
+from ...languages import said
 from ...wire.text import SUSPECT_CLOSE as CLOSE
 from ...wire.text import SUSPECT_OPEN as OPEN
 from .tables import LONGEST_WHOLE, cut
@@ -100,18 +105,46 @@ def _beginning(text: str, chars: int, room: int) -> str:
 
 
 def shorten(value: Any, room: int) -> Any:
-    """Reduces a value to `room` bytes: cuts texts, and drops items and members. At worst returns "…"."""
+    """Reduces a value to `room` bytes: cuts texts, and drops items and members."""
     if isinstance(value, str):
         return excerpt(value, LONGEST_TEXT, room, "…")
     for length in LONGEST_TEXTS:
         width = WIDEST if length == LONGEST_TEXTS[0] else NARROWEST
-        found = _thinned(value, length, width, DEEPEST)
-        if size_of(found) <= room:
-            return found
+        for has_schemas in (True, False):
+            found = _thinned(value, length, width, DEEPEST, has_schemas)
+            if size_of(found) <= room:
+                return found
+    return left_out(value)
+
+
+def left_out(value: Any) -> Any:
+    """Returns the mark in place of a whole value: of the same kind, with the number of what it had."""
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        return [f"… {and_more(len(items))}"] if items else []
+    if isinstance(value, dict):
+        members = cast(dict[str, Any], value)
+        if not is_schema(members):
+            return {"…": and_more(len(members))} if members else {}
+        size = size_of(members)
+        return {"…": said(f"a schema of {size} bytes", f"um esquema de {size} bytes")}
     return "…"
 
 
-def _thinned(value: Any, length: int, width: int, depth: int) -> Any:
+def and_more(count: int) -> str:
+    """Say how many were left out."""
+    return said(f"{count} more", f"mais {count}")
+
+
+def is_schema(value: Any) -> bool:
+    """Returns whether a value is the JSON Schema of an object with properties."""
+    if not isinstance(value, dict):
+        return False
+    members = cast(dict[str, Any], value)
+    return members.get("type") == "object" and isinstance(members.get("properties"), dict)
+
+
+def _thinned(value: Any, length: int, width: int, depth: int, has_schemas: bool) -> Any:
     if isinstance(value, str):
         return excerpt(value, length, ENDLESS, "…") if has_marks(value) else cut(value, length)
     if isinstance(value, int) and abs(value) > LONGEST_WHOLE:
@@ -119,20 +152,22 @@ def _thinned(value: Any, length: int, width: int, depth: int) -> Any:
     if isinstance(value, list):
         items = cast(list[Any], value)
         if depth == 0:
-            return f"list of {len(items)}"
-        shown = [_thinned(item, length, width, depth - 1) for item in items[:width]]
-        return [*shown, f"… {len(items) - width} more"] if len(items) > width else shown
-    if isinstance(value, dict):
-        members = cast(dict[str, Any], value)
-        return f"object of {len(members)}" if depth == 0 else _thin_object(members, length, width, depth)
-    return value
-
-
-def _thin_object(members: dict[str, Any], length: int, width: int, depth: int) -> dict[str, Any]:
+            return left_out(items)
+        shown = [_thinned(item, length, width, depth - 1, has_schemas) for item in items[:width]]
+        return [*shown, f"… {and_more(len(items) - width)}"] if len(items) > width else shown
+    if not isinstance(value, dict):
+        return value
+    members = cast(dict[str, Any], value)
+    if is_schema(members):
+        return members if has_schemas else left_out(members)
+    if depth == 0:
+        return left_out(members)
     most = width * 3
     first = list(members.items())[:most]
-    shown = {cut(name, length): _thinned(item, length, width, depth - 1) for name, item in first}
-    return {**shown, "…": f"{len(members) - most} more"} if len(members) > most else shown
+    thinned = {
+        cut(name, length): _thinned(item, length, width, depth - 1, has_schemas) for name, item in first
+    }
+    return {**thinned, "…": and_more(len(members) - most)} if len(members) > most else thinned
 
 
 DEEPEST_FIELDS = 100

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from msgspec import Raw, Struct
 
+from ...languages import said
 from ..formats.json_parts import (
     Buffer,
     all_items_of,
@@ -63,12 +64,15 @@ class ResultPage(Struct, frozen=True):
         left = max(0, self.total - self.offset - self.count)
         told: dict[str, Any] = {"id": id, "total": self.total, "offset": self.offset, "shown": self.count}
         if self.at_least:
-            told["total_is"] = "at least this"
+            told["total_is"] = said("at least this", "no mínimo isto")
         told["left"] = left
         if left:
             told["next_offset"] = self.offset + self.count
         if self.cut:
-            told["cut"] = "too big to show in full; select parts of it with 'query' or 'sql'"
+            told["cut"] = said(
+                "too big to show in full; select parts of it with 'query' or 'sql'",
+                "grande demais para mostrar inteiro; escolha partes com 'query' ou 'sql'",
+            )
         return {**told, **named, self.kind: self.shown}
 
 
@@ -157,7 +161,13 @@ def _json_value(body: bytes) -> StoredValue:
     try:
         whole = value_of(body)
     except ValueError as error:
-        raise QueryFailedError(f"The result cannot be read as JSON: {str(error)[:200]}") from None
+        reason = str(error)[:200]
+        raise QueryFailedError(
+            said(
+                f"The result cannot be read as JSON: {reason}",
+                f"O resultado não pode ser lido como JSON: {reason}",
+            )
+        ) from None
     root = whole
     for name in inside.path:
         root = root[name]
@@ -169,30 +179,36 @@ def _json_value(body: bytes) -> StoredValue:
 def describe_value(value: Any) -> str:
     """Describes a value in a few words: its kind, its size, and the names of its fields."""
     if isinstance(value, dict):
-        return f"an object with {_names(cast(dict[str, Any], value))}"
+        fields = _names(cast(dict[str, Any], value))
+        return said(f"an object with {fields}", f"um objeto com {fields}")
     if not isinstance(value, list):
-        return _KINDS[type_name(value)]
+        return said(*_KINDS[type_name(value)])
     items = cast(list[Any], value)
     if not items:
-        return "an empty list"
-    first = items[0]
-    inside = "a list" if isinstance(first, list) else describe_value(first)
-    return f"a list of {len(items)}, the first is {inside}"
+        return said("an empty list", "uma lista vazia")
+    count, first = len(items), items[0]
+    inside = said("a list", "uma lista") if isinstance(first, list) else describe_value(first)
+    return said(
+        f"a list of {count}, the first is {inside}", f"uma lista de {count}, cujo primeiro é {inside}"
+    )
 
 
 _KINDS = {
-    "null": "null",
-    "boolean": "a boolean",
-    "integer": "a number",
-    "number": "a number",
-    "string": "a text",
+    "null": ("null", "null"),
+    "boolean": ("a boolean", "um booleano"),
+    "integer": ("a number", "um número"),
+    "number": ("a number", "um número"),
+    "string": ("a text", "um texto"),
 }
 
 
 def _names(members: dict[str, Any]) -> str:
-    shown = [cut(name, LONGEST_NAME) for name in list(members)[:SHOWN_NAMES]]
-    more = f" and {len(members) - len(shown)} more" if len(members) > len(shown) else ""
-    return f"the fields {', '.join(shown)}{more}" if shown else "no fields"
+    if not members:
+        return said("no fields", "nenhum campo")
+    names = ", ".join(cut(name, LONGEST_NAME) for name in list(members)[:SHOWN_NAMES])
+    left = len(members) - SHOWN_NAMES
+    rest = said(f" and {left} more", f" e mais {left}") if left > 0 else ""
+    return said(f"the fields {names}{rest}", f"os campos {names}{rest}")
 
 
 SPAN = 4096

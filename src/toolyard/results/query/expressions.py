@@ -10,6 +10,7 @@ import jmespath
 from jmespath.exceptions import ArityError, JMESPathError, JMESPathTypeError
 from jmespath.visitor import TreeInterpreter
 
+from ...languages import said
 from ..formats.tables import cut, type_name
 from .content import QueryFailedError, StoredValue, describe_value
 
@@ -28,19 +29,27 @@ def evaluate(text: str, value: StoredValue) -> tuple[Any, str]:
     try:
         expression: Any = jmespath.compile(text)
     except JMESPathError as error:
-        raise QueryFailedError(f"The JMESPath expression is wrong{_position(text, error)}") from None
+        where = _position(text, error)
+        raise QueryFailedError(
+            said(f"The JMESPath expression is wrong{where}", f"A expressão JMESPath está errada{where}")
+        ) from None
     interpreter = _Interpreter(value)
     try:
         found: Any = interpreter.visit(expression.parsed, value.root)
     except (JMESPathError, TypeError, ValueError, ArithmeticError) as error:
         reason = " ".join(filter(None, [f"{_reason(error)}.", interpreter.note()]))
+        data = describe_value(value.root)
         raise QueryFailedError(
-            f"The JMESPath expression does not fit the data: {reason} "
-            f"The data is {describe_value(value.root)}"
+            said(
+                f"The JMESPath expression does not fit the data: {reason} The data is {data}",
+                f"A expressão JMESPath não serve para os dados: {reason} Os dados são {data}",
+            )
         ) from None
     if found is None or isinstance(found, str | int | float | bool | list | dict):
         return cast(Any, found), interpreter.note()
-    raise QueryFailedError("The JMESPath expression gives no value")
+    raise QueryFailedError(
+        said("The JMESPath expression gives no value", "A expressão JMESPath não dá nenhum valor")
+    )
 
 
 class _Interpreter(TreeInterpreter):
@@ -55,10 +64,14 @@ class _Interpreter(TreeInterpreter):
 
     def note(self) -> str:
         notes = [note for node, note in self._missed.items() if node not in self._fitted]
-        notes += [f"{note} ({count} times)" for note, count in self._unordered.values()]
+        notes += [
+            said(f"{note} ({count} times)", f"{note} ({count} vezes)")
+            for note, count in self._unordered.values()
+        ]
         shown = notes[:MOST_NOTES]
         if len(notes) > MOST_NOTES:
-            shown.append(f"and {len(notes) - MOST_NOTES} more of this kind")
+            left = len(notes) - MOST_NOTES
+            shown.append(said(f"and {left} more of this kind", f"e mais {left} deste tipo"))
         return "".join(f"{note}. " for note in shown).rstrip()
 
     def _miss(self, node: Node, note: str) -> None:
@@ -90,8 +103,12 @@ class _Interpreter(TreeInterpreter):
     def _absent(self, name: str, value: Any) -> str:
         shown = cut(name, LONGEST_TOLD // 4)
         if isinstance(value, list):
-            return f"A list has no {shown!r}: write [].{shown} for that of each item"
-        return f"There is no {shown!r} in {describe_value(value)}"
+            return said(
+                f"A list has no {shown!r}: write [].{shown} for that of each item",
+                f"Uma lista não tem {shown!r}: escreva [].{shown} para o de cada item",
+            )
+        kind = describe_value(value)
+        return said(f"There is no {shown!r} in {kind}", f"Não há {shown!r} em {kind}")
 
     def visit_index(self, node: Node, value: Any) -> Any:
         if isinstance(value, list):
@@ -99,9 +116,22 @@ class _Interpreter(TreeInterpreter):
             if -length <= node["value"] < length:
                 self._fitted.add(id(node))
             else:
-                self._miss(node, f"There is no [{node['value']}] in a list of {length}")
+                at = node["value"]
+                self._miss(
+                    node,
+                    said(
+                        f"There is no [{at}] in a list of {length}", f"Não há [{at}] numa lista de {length}"
+                    ),
+                )
         elif value is not None:
-            self._miss(node, f"[{node['value']}] was looked up in {describe_value(value)}, which is no list")
+            at, kind = node["value"], describe_value(value)
+            self._miss(
+                node,
+                said(
+                    f"[{at}] was looked up in {kind}, which is no list",
+                    f"[{at}] foi procurado em {kind}, que não é uma lista",
+                ),
+            )
         return super().visit_index(node, value)
 
     def visit_slice(self, node: Node, value: Any) -> Any:
@@ -122,7 +152,14 @@ class _Interpreter(TreeInterpreter):
         if isinstance(base, dict):
             self._fitted.add(id(node))
         elif base is not None:
-            self._miss(node, f".* was asked of {describe_value(base)}, which is no object")
+            kind = describe_value(base)
+            self._miss(
+                node,
+                said(
+                    f".* was asked of {kind}, which is no object",
+                    f".* foi pedido a {kind}, que não é um objeto",
+                ),
+            )
         return super().visit_value_projection(_with_base(node, base), value)
 
     def _of_list(self, node: Node, value: Any) -> Node:
@@ -134,7 +171,11 @@ class _Interpreter(TreeInterpreter):
         if isinstance(base, list):
             self._fitted.add(id(node))
         elif base is not None:
-            self._miss(node, f"A list was expected where there is {describe_value(base)}")
+            kind = describe_value(base)
+            self._miss(
+                node,
+                said(f"A list was expected where there is {kind}", f"Esperava-se uma lista onde há {kind}"),
+            )
 
     def visit_comparator(self, node: Node, value: Any) -> Any:
         left, right = (self.visit(child, value) for child in node["children"])
@@ -145,14 +186,23 @@ class _Interpreter(TreeInterpreter):
             answered: Node = {**node, "children": [_literal(left), _literal(right)]}
             return super().visit_comparator(answered, value)
         sign = node["value"]
-        note = (
-            f"{_SIGNS[sign]} compared {_shown(left)} with {_shown(right)}, which are never equal:"
-            " a number is written `7`, a text '7'"
-        )
+        shown, one, other = _SIGNS[sign], _shown(left), _shown(right)
         if sign in _ORDER:
+            note = said(
+                f"{shown} compared {one} with {other}, which are in no order:"
+                " a number is written `7`, a text '7'",
+                f"{shown} comparou {one} com {other}, que não têm ordem entre si:"
+                " um número se escreve `7`, um texto '7'",
+            )
             _, count = self._unordered.get(id(node), ("", 0))
-            self._unordered[id(node)] = (note.replace("never equal", "in no order"), count + 1)
+            self._unordered[id(node)] = (note, count + 1)
             return None
+        note = said(
+            f"{shown} compared {one} with {other}, which are never equal:"
+            " a number is written `7`, a text '7'",
+            f"{shown} comparou {one} com {other}, que nunca são iguais:"
+            " um número se escreve `7`, um texto '7'",
+        )
         self._miss(node, note)
         return sign == "ne"
 
@@ -173,25 +223,34 @@ def _kind(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
-        return f"the text {cut(value, 20)!r}"
+        text = cut(value, 20)
+        return said(f"the text {text!r}", f"o texto {text!r}")
     if isinstance(value, list | dict):
         return describe_value(value)
-    return f"the {_kind(value)} {cut(str(value), 20).lower()}"
+    kind, text = _kind(value), cut(str(value), 20).lower()
+    return said(f"the {kind} {text}", f"o valor {text} ({kind})")
 
 
 def _reason(error: Exception) -> str:
     """Describes an error without quoting the value, which may be all of the data."""
     if isinstance(error, JMESPathTypeError):
-        wanted = " or ".join(kind.replace("array-", "array of ") for kind in error.expected_types)
-        return f"{error.function_name}() wants {wanted}, and got {describe_value(error.current_value)}"
+        array_of = said("array of ", "array de ")
+        kinds = [kind.replace("array-", array_of) for kind in error.expected_types]
+        wanted, name, kind = (
+            said(" or ", " ou ").join(kinds),
+            error.function_name,
+            describe_value(error.current_value),
+        )
+        return said(f"{name}() wants {wanted}, and got {kind}", f"{name}() quer {wanted}, e recebeu {kind}")
     return cut(str(error).partition("\n")[0], LONGEST_TOLD)
 
 
 def _position(text: str, error: Exception) -> str:
-    said = str(getattr(error, "message", "") or error).splitlines()[0][:LONGEST_TOLD]
+    told = str(getattr(error, "message", "") or error).splitlines()[0][:LONGEST_TOLD]
     at = getattr(error, "lex_position", None)
     if not isinstance(at, int) or isinstance(error, ArityError):
-        return f": {said}"
+        return f": {told}"
     start = max(0, at - 40)
     shown = text[start : at + 40].replace("\n", " ")
-    return f" at character {at + 1}: {said}\n{shown}\n{' ' * (at - start)}^"
+    place = said(f" at character {at + 1}", f" no caractere {at + 1}")
+    return f"{place}: {told}\n{shown}\n{' ' * (at - start)}^"

@@ -16,6 +16,8 @@ from msgspec.structs import replace
 
 from ...artifacts.store import ArtifactReader, ArtifactStore, ArtifactStoreError
 from ...config import ResultsConfig
+from ...extras import install_command
+from ...languages import current_locale, said
 from ...workers.pool import (
     TooManyWaitingError,
     WaitedTooLongError,
@@ -52,14 +54,27 @@ class ReadRequest(Struct, frozen=True):
 def parse_read_request(arguments: dict[str, Any]) -> ReadRequest:
     unknown = set(arguments) - {"id", "offset", "limit", "query", "sql"}
     if unknown:
-        raise ReadResultError(f"unknown argument {min(unknown)!r}; known: id, offset, limit, query and sql")
+        first = min(unknown)
+        raise ReadResultError(
+            said(
+                f"unknown argument {first!r}; known: id, offset, limit, query and sql",
+                f"argumento desconhecido {first!r}; há: id, offset, limit, query e sql",
+            )
+        )
     id = arguments.get("id")
     if not isinstance(id, str) or not id:
-        raise ReadResultError("'id' is missing: it is in the 'storage' of a truncated result")
+        raise ReadResultError(
+            said(
+                "'id' is missing: it is in the 'storage' of a truncated result",
+                "falta 'id': está em 'storage' de um resultado encurtado",
+            )
+        )
     id = id.removeprefix("toolyard://results/")
     query, sql = _text(arguments, "query"), _text(arguments, "sql")
     if query and sql:
-        raise ReadResultError("give 'query' (JMESPath) or 'sql', not both")
+        raise ReadResultError(
+            said("give 'query' (JMESPath) or 'sql', not both", "dê 'query' (JMESPath) ou 'sql', não os dois")
+        )
     way: ReadMode = "query" if query else "sql" if sql else "page"
     offset = _number(arguments, "offset", 0, LARGEST_OFFSET)
     limit = _number(arguments, "limit", 1, MOST_ITEMS)
@@ -71,11 +86,24 @@ def _text(arguments: dict[str, Any], name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str) or not value.strip():
-        raise ReadResultError(f"{name!r} must be a text that is not empty")
+        raise ReadResultError(
+            said(
+                f"{name!r} must be a text that is not empty", f"{name!r} deve ser um texto que não seja vazio"
+            )
+        )
     if not _can_be_written(value):
-        raise ReadResultError(f"{name!r} contains half of a surrogate pair")
+        raise ReadResultError(
+            said(
+                f"{name!r} contains half of a surrogate pair", f"{name!r} contém metade de um par substituto"
+            )
+        )
     if len(value) > LONGEST_QUERY:
-        raise ReadResultError(f"{name!r} is over {LONGEST_QUERY} characters")
+        raise ReadResultError(
+            said(
+                f"{name!r} is over {LONGEST_QUERY} characters",
+                f"{name!r} passa de {LONGEST_QUERY} caracteres",
+            )
+        )
     return value
 
 
@@ -92,7 +120,12 @@ def _number(arguments: dict[str, Any], name: str, least: int, most: int) -> int 
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ReadResultError(f"{name!r} must be a whole number from {least} to {most}")
+        raise ReadResultError(
+            said(
+                f"{name!r} must be a whole number from {least} to {most}",
+                f"{name!r} deve ser um número inteiro de {least} a {most}",
+            )
+        )
     return value
 
 
@@ -114,6 +147,11 @@ MOST_WAITING = 16
 LONGEST_ANSWER = 16 * 2**20
 
 
+def answers_sql() -> bool:
+    """Whether the extra for it is installed."""
+    return find_spec("duckdb") is not None
+
+
 class ResultReader:
     def __init__(self, store: ArtifactStore, settings: ResultsConfig) -> None:
         self._store = store
@@ -133,13 +171,23 @@ class ResultReader:
     ) -> dict[str, Any]:
         """Returns the answer. Raises ReadResultError with a message for the model."""
         request = parse_read_request(arguments)
-        if request.way == "sql" and find_spec("duckdb") is None:
+        if request.way == "sql" and not answers_sql():
+            command = install_command("sql")
             raise ReadResultError(
-                "SQL needs DuckDB: pip install 'toolyard[sql]'. Pages and 'query' work without it"
+                said(
+                    f"SQL needs DuckDB: {command}. Pages and 'query' work without it",
+                    f"SQL precisa do DuckDB: {command}. Páginas e 'query' funcionam sem ele",
+                )
             )
         try:
             reading = await self._store.open(tenant, request.id)
-            unknown = ReadResultError(f"No result {request.id[:40]!r}: it has expired or never existed")
+            shown = request.id[:40]
+            unknown = ReadResultError(
+                said(
+                    f"No result {shown!r}: it has expired or never existed",
+                    f"Não há o resultado {shown!r}: expirou ou nunca existiu",
+                )
+            )
             if reading is None:
                 raise unknown
             try:
@@ -149,7 +197,12 @@ class ResultReader:
             finally:
                 await reading.close()
         except ArtifactStoreError as error:
-            raise ReadResultError(f"The stored result cannot be read now: {error.reason}") from None
+            raise ReadResultError(
+                said(
+                    f"The stored result cannot be read now: {error.reason}",
+                    f"O resultado guardado não pode ser lido agora: {error.reason}",
+                )
+            ) from None
 
     async def _answer(self, tenant: str, request: ReadRequest, reading: ArtifactReader) -> dict[str, Any]:
         index = await self._index(tenant, request, reading) if request.way == "page" else None
@@ -182,7 +235,8 @@ class ResultReader:
             begins, ends, skipped = index.span(start, count)
         path = cut(".".join(index.path), LONGEST_PATH)
         if ends - begins > LONGEST_READ:
-            told = f"it has {ends - begins} bytes"
+            size = ends - begins
+            told = said(f"it has {size} bytes", f"tem {size} bytes")
             return ResultPage("items", [told], start, 1, index.count, cut=True, path=path)
         body = await reading.read(begins, ends - begins)
         found = _READERS[index.kind](body, index)[skipped : skipped + count]
@@ -199,6 +253,7 @@ class ResultReader:
             limit=self._limit(request),
             room=self._room,
             memory=self._settings.sql_memory,
+            locale=current_locale(),
         )
 
     async def _asked(self, tenant: str, request: QueryRequest) -> QueryAnswer:
@@ -215,17 +270,37 @@ class ResultReader:
             )
         except TooManyWaitingError as error:
             raise ReadResultError(
-                f"{error.count} of your queries are waiting already; try again when some are done"
+                said(
+                    f"{error.count} of your queries are waiting already; try again when some are done",
+                    f"{error.count} consultas suas já esperam; tente de novo quando algumas terminarem",
+                )
             ) from None
         except WaitedTooLongError:
-            raise ReadResultError("Other queries are still running; try again in a moment") from None
+            raise ReadResultError(
+                said(
+                    "Other queries are still running; try again in a moment",
+                    "Outras consultas ainda estão rodando; tente de novo em um momento",
+                )
+            ) from None
         except WorkerTimeoutError:
-            raise ReadResultError(f"It took more than {seconds:g} s; ask for less") from None
+            raise ReadResultError(
+                said(f"It took more than {seconds:g} s; ask for less", f"Passou de {seconds:g} s; peça menos")
+            ) from None
         except WorkerDiedError:
-            raise ReadResultError("The query used too much memory, or crashed its process") from None
+            raise ReadResultError(
+                said(
+                    "The query used too much memory, or crashed its process",
+                    "A consulta usou memória demais, ou derrubou o processo dela",
+                )
+            ) from None
         except WorkerStartError as error:
             logger.warning("no process can be started for queries: %s", error)
-            raise ReadResultError("Queries cannot be run now: no process can be started for them") from None
+            raise ReadResultError(
+                said(
+                    "Queries cannot be run now: no process can be started for them",
+                    "Não é possível rodar consultas agora: nenhum processo pode ser iniciado para elas",
+                )
+            ) from None
         answer = msgspec.json.decode(found, type=QueryAnswer)
         if answer.failed:
             raise ReadResultError(answer.failed)

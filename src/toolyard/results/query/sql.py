@@ -17,6 +17,7 @@ from typing import IO, Any, cast
 import msgspec
 from msgspec import Raw
 
+from ...languages import said
 from ..formats.json_parts import (
     LIST,
     OBJECT,
@@ -72,7 +73,12 @@ def _load_json(connection: Any, path: Path, body: bytes) -> None:
         return
     items = all_items_of(inner)
     if not items:
-        raise QueryFailedError("The result is an empty list: there is nothing to select")
+        raise QueryFailedError(
+            said(
+                "The result is an empty list: there is nothing to select",
+                "O resultado é uma lista vazia: não há o que selecionar",
+            )
+        )
     if inside.columns:
         _rewrite(connection, (_row_record(inside.columns, part) for part in items))
     elif not all(first_byte(memoryview(part)) == OBJECT for part in items):
@@ -142,7 +148,6 @@ def _read(connection: Any, path: Path, form: str, longest: int) -> None:
 AT_A_TIME = 1_000
 MOST_COUNTED = 100_000
 LONGEST_TOLD = 1_000
-NO_FORM = "The SQL returns values that JSON cannot express; convert them: CAST(… AS VARCHAR)"
 
 _READ_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _SOURCES = frozenset(
@@ -196,7 +201,10 @@ class ResultDatabase:
         except duckdb.Error:
             # DuckDB's message names our file, which stays private.
             raise QueryFailedError(
-                "The result cannot be read as a table; read it by pages or with a JMESPath query"
+                said(
+                    "The result cannot be read as a table; read it by pages or with a JMESPath query",
+                    "O resultado não pode ser lido como tabela; leia-o por páginas ou com JMESPath",
+                )
             ) from None
         # From here on SQL can access only the table.
         self._connection.execute("SET enable_external_access = false")
@@ -209,18 +217,24 @@ class ResultDatabase:
 
         if isinstance(error, duckdb.OutOfMemoryException):
             self.close()
+            most = memory // 2**20
             return QueryFailedError(
-                f"The SQL needs more than the {memory // 2**20} MiB that a query may take"
+                said(
+                    f"The SQL needs more than the {most} MiB that a query may take",
+                    f"O SQL precisa de mais que os {most} MiB que uma consulta pode usar",
+                )
             )
         if isinstance(error, duckdb.FatalException | duckdb.InternalException):
             self.close()
-            return QueryFailedError("The SQL cannot be run: DuckDB fails on it; rephrase it")
+            return _cannot_run(
+                said("DuckDB fails on it; rephrase it", "o DuckDB falha com ele; escreva-o de outro modo")
+            )
         told = _without_internals(str(error), text)
         if "disabled by configuration" in told:
-            told = "files and addresses cannot be read, only the table `result`"
+            told = _only_the_table()
         if "read-only mode" in told:
-            told = "a stored result is read-only"
-        return QueryFailedError(f"The SQL cannot be run: {told}")
+            told = said("a stored result is read-only", "um resultado guardado é só para leitura")
+        return _cannot_run(told)
 
     def close(self) -> None:
         self._loaded = None
@@ -234,7 +248,7 @@ def _without_internals(told: str, statement: str) -> str:
     for mark in ("Traceback (most recent call last)", "Stack Trace"):
         told = told.partition(mark)[0]
     told = _PATH.sub(lambda found: found[0] if found[0] in statement else "…", told)
-    return told.strip()[:LONGEST_TOLD] or "DuckDB fails on it"
+    return told.strip()[:LONGEST_TOLD] or said("DuckDB fails on it", "o DuckDB falha com ele")
 
 
 def _settings(memory: int) -> dict[str, Any]:
@@ -255,10 +269,13 @@ def _check_kind(text: str) -> None:
 
     statements = duckdb.extract_statements(text)
     if len(statements) != 1:
-        raise QueryFailedError(f"Only one statement is allowed, not {len(statements)}")
+        count = len(statements)
+        raise QueryFailedError(
+            said(f"Only one statement is allowed, not {count}", f"Só um comando é permitido, e não {count}")
+        )
     if statements[0].type != duckdb.StatementType.SELECT:
         kind = str(statements[0].type).rpartition(".")[2]
-        raise QueryFailedError(f"Only SELECT can be run, not {kind}: a stored result is read-only")
+        raise _only_select(kind)
 
 
 def _check_tree(connection: Any, text: str) -> None:
@@ -267,14 +284,14 @@ def _check_tree(connection: Any, text: str) -> None:
         (found,) = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchone()
     tree = json.loads(found)
     if tree["error"]:
-        raise QueryFailedError(f"The SQL cannot be run: {str(tree.get('error_message', ''))[:LONGEST_TOLD]}")
+        raise _cannot_run(str(tree.get("error_message", ""))[:LONGEST_TOLD])
     nodes = list(_nodes(tree["statements"]))
     named = {entry["key"].lower() for node in nodes for entry in node.get("cte_map", {}).get("map", ())}
     for node in nodes:
         kind = str(node.get("type", ""))
         if kind.endswith("_NODE") and kind not in _READ_NODES:
             shown = kind.removesuffix("_NODE").removesuffix("_QUERY")
-            raise QueryFailedError(f"Only SELECT can be run, not {shown}: a stored result is read-only")
+            raise _only_select(shown)
         if kind == "TABLE_FUNCTION":
             _check_function(node["function"]["qualified_name"]["path"])
         if kind == "BASE_TABLE":
@@ -296,9 +313,9 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 def _check_function(path: list[str]) -> None:
     if path[-1].lower() not in _SOURCES:
-        raise QueryFailedError(
-            f"The SQL cannot be run: {path[-1][:60]}() is not available:"
-            " files and addresses cannot be read, only the table `result`"
+        function, why = path[-1][:60], _only_the_table()
+        raise _cannot_run(
+            said(f"{function}() is not available: {why}", f"{function}() não está disponível: {why}")
         )
 
 
@@ -309,8 +326,41 @@ def _check_table(path: list[str], named: set[str]) -> None:
         return
     if places - {""} == {"information_schema"} or (name == "result" and places <= _SCHEMAS):
         return
-    raise QueryFailedError(
-        f"The SQL cannot be run: there is no table {path[-1][:60]!r}, only the table `result`"
+    shown = path[-1][:60]
+    raise _cannot_run(
+        said(
+            f"there is no table {shown!r}, only the table `result`",
+            f"não há a tabela {shown!r}, só a tabela `result`",
+        )
+    )
+
+
+def _no_form() -> QueryFailedError:
+    return QueryFailedError(
+        said(
+            "The SQL returns values that JSON cannot express; convert them: CAST(… AS VARCHAR)",
+            "O SQL devolve valores que JSON não expressa; converta-os: CAST(… AS VARCHAR)",
+        )
+    )
+
+
+def _cannot_run(why: str) -> QueryFailedError:
+    return QueryFailedError(said(f"The SQL cannot be run: {why}", f"O SQL não pode ser executado: {why}"))
+
+
+def _only_select(kind: str) -> QueryFailedError:
+    return QueryFailedError(
+        said(
+            f"Only SELECT can be run, not {kind}: a stored result is read-only",
+            f"Só SELECT pode ser executado, não {kind}: um resultado guardado é só para leitura",
+        )
+    )
+
+
+def _only_the_table() -> str:
+    return said(
+        "files and addresses cannot be read, only the table `result`",
+        "arquivos e endereços não podem ser lidos, só a tabela `result`",
     )
 
 
@@ -353,14 +403,14 @@ class Selection:
         try:
             return self._run(self._as_json())
         except duckdb.ParserException:  # it cannot be a subquery
-            raise QueryFailedError(NO_FORM) from None
+            raise _no_form() from None
 
     def _as_it_is(self, text: str) -> Any:
         found = self._run(text)
         self._names = distinct([column[0] for column in found.description])
         self._encoded = [False] * len(self._names)
         if not all(_DIRECT.fullmatch(str(column[1])) for column in found.description):
-            raise QueryFailedError(NO_FORM)
+            raise _no_form()
         return found
 
     def _as_json(self) -> str:

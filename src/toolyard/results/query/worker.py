@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct, structs
 
+from ...languages import Locale, answering, said
 from ...workers.process import limit_memory, memory_used, restrict_process, serve
 from ..formats.tables import cut
 from ..formats.truncation import size_of
@@ -41,6 +42,7 @@ class QueryRequest(Struct, frozen=True):
     room: int
     """How many bytes of JSON the answer may have."""
     memory: int
+    locale: Locale = "en"
 
     @property
     def kind(self) -> str:
@@ -62,11 +64,17 @@ class QueryWorker:
         self._taken = 0
 
     def answer(self, given: bytes) -> bytes:
-        found = self._answer(msgspec.json.decode(given, type=QueryRequest))
-        try:
-            return msgspec.json.encode(found)
-        except (TypeError, UnicodeEncodeError, RecursionError):
-            return msgspec.json.encode(QueryAnswer(failed="The query returns a value that cannot be shown"))
+        request = msgspec.json.decode(given, type=QueryRequest)
+        with answering(request.locale):
+            found = self._answer(request)
+            try:
+                return msgspec.json.encode(found)
+            except (TypeError, UnicodeEncodeError, RecursionError):
+                failed = said(
+                    "The query returns a value that cannot be shown",
+                    "A consulta devolve um valor que não pode ser mostrado",
+                )
+                return msgspec.json.encode(QueryAnswer(failed=failed))
 
     def _answer(self, request: QueryRequest) -> QueryAnswer:
         try:
@@ -77,17 +85,39 @@ class QueryWorker:
         except QueryFailedError as error:
             return QueryAnswer(failed=str(error))
         except RecursionError:
-            return QueryAnswer(failed="The result is nested too deeply to be queried")
+            return QueryAnswer(
+                failed=said(
+                    "The result is nested too deeply to be queried",
+                    "O resultado é aninhado demais para ser consultado",
+                )
+            )
         except OSError as error:
             if error.errno == errno.EFBIG:
-                return QueryAnswer(failed="The result is too long to be read as a table; read it by pages")
-            return QueryAnswer(failed="The stored result cannot be read now")
+                return QueryAnswer(
+                    failed=said(
+                        "The result is too long to be read as a table; read it by pages",
+                        "O resultado é longo demais para ser lido como tabela; leia-o por páginas",
+                    )
+                )
+            return QueryAnswer(
+                failed=said(
+                    "The stored result cannot be read now", "O resultado guardado não pode ser lido agora"
+                )
+            )
         except MemoryError:
             pass  # answer after the block: leaving it frees the memory
         except Exception:  # its message may have private details
-            return QueryAnswer(failed="The query failed with an unexpected error")
+            return QueryAnswer(
+                failed=said(
+                    "The query failed with an unexpected error", "A consulta falhou com um erro inesperado"
+                )
+            )
         most = request.memory // 2**20
-        return QueryAnswer(failed=f"The query needs more than the {most} MiB that a query may take")
+        failed = said(
+            f"The query needs more than the {most} MiB that a query may take",
+            f"A consulta precisa de mais que os {most} MiB que uma consulta pode usar",
+        )
+        return QueryAnswer(failed=failed)
 
     def _part(self, request: QueryRequest) -> ResultPage:
         path = Path(request.path)

@@ -2,7 +2,7 @@
 
 Owns the format of a recipe and the redaction of its secrets. A text may name parameters of the call,
 `{number}` or `{number:03}`, and environment variables, `{env.SHOP_PASSWORD}`; the latter are secrets and
-reach only the page.
+reach only the page, except for the address that a `goto` begins with.
 """
 
 import json
@@ -10,11 +10,12 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
-from urllib.parse import quote, quote_plus
+from typing import Annotated, Any, Literal, cast, get_origin
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import fields
 
 VERBS = ("goto", "fill", "click", "select", "press", "wait_for", "skip_if", "if_present")
 _PLACE = re.compile(r"\{(env\.)?([A-Za-z_][A-Za-z0-9_]*)(?::(0?\d{1,2}))?\}")
@@ -80,6 +81,18 @@ class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The environment variables that the recipe uses."""
         return list(dict.fromkeys(name for env, name in _places(self.steps) if env))
 
+    def secrets(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """What no answer may show, by what it shows instead."""
+        found: dict[str, str] = {}
+        for step in _flat(self.steps):
+            for place in _PLACE.finditer(f"{step.object}\n{step.value}\n{step.on}"):
+                if not place[1]:
+                    continue
+                name, value = place[2], environ.get(place[2], "")
+                begins = bool(step.goto) and place.start() == 0
+                found |= _secrets_in_address(name, value) if begins else {name: value}
+        return found
+
 
 def recipes_of(setting: str | Mapping[str, Recipe]) -> Mapping[str, Recipe]:
     """Reads and checks the recipes of a setting; raises RecipeError."""
@@ -119,11 +132,16 @@ def _check(name: str, recipe: Recipe, steps: tuple[RecipeStep, ...]) -> None:
         _check(name, recipe, step.steps)
 
 
-def _places(steps: tuple[RecipeStep, ...]) -> Iterator[tuple[str, str]]:
+def _flat(steps: tuple[RecipeStep, ...]) -> Iterator[RecipeStep]:
     for step in steps:
+        yield step
+        yield from _flat(step.steps)
+
+
+def _places(steps: tuple[RecipeStep, ...]) -> Iterator[tuple[str, str]]:
+    for step in _flat(steps):
         for text in (step.object, step.value, step.on):
             yield from ((found[1] or "", found[2]) for found in _PLACE.finditer(text))
-        yield from _places(step.steps)
 
 
 def filled(text: str, arguments: Mapping[str, Any], environ: Mapping[str, str]) -> str:
@@ -161,7 +179,7 @@ MIN_LENGTH = 4
 
 
 def redacted(value: Any, secrets: Mapping[str, str]) -> Any:
-    """Replaces secrets by their names."""
+    """Replaces secrets by their names, in texts, JSON and results."""
     spellings = {
         way: name
         for name, secret in secrets.items()
@@ -186,11 +204,32 @@ def _spellings(secret: str) -> set[str]:
     }
 
 
+def _secrets_in_address(name: str, url: str) -> dict[str, str]:
+    """Of an address: user and password, the values of its query, and its fragment."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return {name: url}
+    if not parts.netloc:
+        return {name: url}
+    secret = {f"{name}: {key}": value for key, value in parse_qsl(parts.query)}
+    for key in ("username", "password", "fragment"):
+        if value := getattr(parts, key):
+            secret[f"{name}: {key}"] = unquote(value)
+    return secret
+
+
 def _replace_secrets(value: Any, hidden: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         for secret, name in hidden.items():
             value = value.replace(secret, f"[{name}]")
         return value
+    if isinstance(value, Struct):  # our words, not the page's: names of fields, values of an enumeration
+        return {
+            field.encode_name: item if get_origin(field.type) is Literal else _replace_secrets(item, hidden)
+            for field in fields(value)
+            for item in (getattr(value, field.name),)
+        }
     if isinstance(value, list):
         return [_replace_secrets(item, hidden) for item in cast(list[Any], value)]
     if isinstance(value, dict):

@@ -23,7 +23,13 @@ def build(settings: Settings) -> Server:
     except ValueError as error:
         raise SettingsError(f"allow: {error}") from None
     texts = texts_of(settings.locale)
-    server = Server("browser", version=__version__, title=texts.title, instructions=texts.instructions)
+    server = Server(
+        "browser",
+        version=__version__,
+        locale=settings.locale,
+        title=texts.title,
+        instructions=texts.instructions,
+    )
     pool = BrowserPool(settings, rules, texts)
     server.on_close(pool.close)
     tools = BrowserTools(pool, settings, texts)

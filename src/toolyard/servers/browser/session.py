@@ -17,7 +17,7 @@ from ...kit.prompt_injection import is_suspect
 from .page import Tab
 from .results import DownloadedFile, FrameInfo, NoticeKind, PageInfo, PageNotice, PageView, address, one_line
 from .settings import Settings
-from .storage import BrowserOwner, DownloadFolder, StateVault, StorageState, merged
+from .storage import BrowserOwner, DownloadFolder, StateVault, StorageState
 from .texts import BrowserTexts
 
 if TYPE_CHECKING:
@@ -371,7 +371,7 @@ class BrowserSession:
             self._store(vault, {"cookies": cookies, "origins": self._memory["origins"]})
 
     def _store(self, vault: StateVault, memory: StorageState) -> None:
-        vault.save(self.owner, merged(vault.load(self.owner), memory, self._memory))
+        vault.save(self.owner, memory, self._memory)
         self._memory = memory
 
     async def close(self, vault: StateVault) -> None:

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from ...config.files import state_home
-from ...kit.localization import Locale
 from ...kit.settings import text_list
+from ...languages import Locale
 from .recipes import Recipe
 
 Positive = Annotated[float, Meta(gt=0, le=86400)]

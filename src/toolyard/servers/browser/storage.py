@@ -10,8 +10,11 @@ import logging
 import os
 import re
 import tempfile
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from ...file_lock import locked
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet
@@ -21,6 +24,9 @@ logger = logging.getLogger("toolyard.servers.browser")
 
 MAX_STATE_BYTES = 4 * 1024 * 1024
 """Maximum size for one owner. Cookies are small; local storage that does not fit is dropped."""
+
+LOCK_SECONDS = 1.0
+"""Much longer than another process needs to save."""
 
 StorageState = dict[str, Any]
 """In the shape of Playwright's `storage_state`: `cookies` and `origins`."""
@@ -63,10 +69,19 @@ class StateVault:
             logger.warning("the saved state of %s cannot be decrypted with this key", owner.mark)
         return {"cookies": [], "origins": []}
 
-    def save(self, owner: BrowserOwner, memory: StorageState) -> None:
-        """Logs a failure: the browser works without saved state."""
+    def save(self, owner: BrowserOwner, ours: StorageState, before: StorageState) -> None:
+        """Saves what changed since `before`; other threads and processes of the owner save theirs.
+
+        Logs a failure: the browser works without saved state.
+        """
         try:
-            self._save(owner, memory)
+            with ExitStack() as stack:
+                if self._folder is not None:
+                    self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    with suppress(OSError):  # not every disk has locks
+                        lock = locked(self._path(owner).with_suffix(".lock"), patience=LOCK_SECONDS)
+                        stack.enter_context(lock)
+                self._save(owner, _merged(self.load(owner), ours, before))
         except (OSError, ValueError) as error:  # ValueError: an invalid key
             logger.warning("the state of %s cannot be saved: %s", owner.mark, error)
 
@@ -109,7 +124,7 @@ class StateVault:
         return found
 
 
-def merged(stored: StorageState, ours: StorageState, before: StorageState) -> StorageState:
+def _merged(stored: StorageState, ours: StorageState, before: StorageState) -> StorageState:
     """Applies our changes since `before` to the stored state, so that two threads keep both changes."""
     kept = {_cookie_key(cookie): cookie for cookie in stored["cookies"]}
     for cookie in before["cookies"]:

@@ -65,13 +65,15 @@ class RecipeRunner:
         self._actions = actions
         self._settings = settings
         self._texts = texts
+        self._environ: Mapping[str, str] = {}
         self._done = 0
 
     async def run(self, session: BrowserSession, ctx: Context, given: Mapping[str, Any]) -> None:
-        session.add_secrets(self._secrets())
+        self._environ = self._variables()
+        session.add_secrets(self._recipe.secrets(self._environ))
         await self._steps(session, ctx, self._recipe.steps, arguments_of(self._recipe, given))
 
-    def _secrets(self) -> dict[str, str]:
+    def _variables(self) -> dict[str, str]:
         found = {name: os.environ.get(name, "") for name in self._recipe.variables}
         missing = [name for name, value in found.items() if not value]
         if missing:
@@ -98,7 +100,7 @@ class RecipeRunner:
     ) -> bool:
         """Runs one step. An error quotes the step with the names of variables, not their values."""
         if step.verb == "if_present":
-            wanted = filled(step.object, arguments, session.secrets)
+            wanted = filled(step.object, arguments, self._environ)
             there = await self._is_there(session, wanted, step.seconds)
             return await self._steps(session, ctx, step.steps, arguments) if there else True
         number = self._done
@@ -112,8 +114,8 @@ class RecipeRunner:
             raise ToolError(text) from None
 
     async def _step(self, session: BrowserSession, step: RecipeStep, arguments: Mapping[str, Any]) -> bool:
-        wanted = filled(step.object, arguments, session.secrets)
-        value = filled(step.value, arguments, session.secrets)
+        wanted = filled(step.object, arguments, self._environ)
+        value = filled(step.value, arguments, self._environ)
         if step.verb == "goto":
             await self._actions.go(session, self._actions.address(wanted))
         elif step.verb == "skip_if":
@@ -121,7 +123,7 @@ class RecipeRunner:
                 session.events.add("note", self._texts.nothing_to_do.format(one_line(step.object, 100)))
                 return False
         elif step.verb == "press":
-            await self._press(session, wanted, filled(step.on, arguments, session.secrets))
+            await self._press(session, wanted, filled(step.on, arguments, self._environ))
         else:
             await self._use(session, step, wanted, value)
         return True
@@ -181,7 +183,7 @@ class BrowserTools:
         self._texts = texts
         self._actions = PageActions(settings, texts)
         self._pictures = Screenshots(settings, texts)
-        self._variables: list[str] = []
+        self._recipes: list[Recipe] = []
         """The variables of all recipes: a site may show a typed secret in a later session too."""
 
     def add_to(self, server: Server) -> None:
@@ -213,7 +215,6 @@ class BrowserTools:
         read_only, destructive, idempotent, open_world = hints
         add_localized_tool(
             server,
-            self._settings.locale,
             function,
             en=localized[0],
             pt=localized[1],
@@ -226,7 +227,7 @@ class BrowserTools:
         )
 
     def add_recipe(self, server: Server, name: str, recipe: Recipe) -> None:
-        self._variables += recipe.variables
+        self._recipes.append(recipe)
 
         async def run(arguments: dict[str, Any], ctx: Context) -> ToolResult:
             async with self._session(ctx) as session:
@@ -405,11 +406,13 @@ class BrowserTools:
         return self._result(session, view, view_text(view, self._texts, left_out))
 
     def _result(self, session: BrowserSession, value: Any, text: str, *more: Image) -> ToolResult:
-        plain, secrets = msgspec.to_builtins(value), self._secrets(session)
-        return ToolResult(content=[redacted(text, secrets), *more], structured=redacted(plain, secrets))
+        secrets = self._secrets(session)
+        return ToolResult(content=[redacted(text, secrets), *more], structured=redacted(value, secrets))
 
     def _secrets(self, session: BrowserSession) -> dict[str, str]:
-        return {name: os.environ.get(name, "") for name in self._variables} | session.secrets
+        return {
+            name: secret for recipe in self._recipes for name, secret in recipe.secrets(os.environ).items()
+        } | session.secrets
 
     def _switch(self, session: BrowserSession, tab: Tab, wanted: str) -> None:
         other = session.tab_named(wanted)

@@ -13,10 +13,12 @@ from msgspec import Meta, Struct
 
 from ...egress import AddressRules
 from ...kit import Context, Long, Server, ToolError, ToolResult, prompt_injection
+from ...kit.calls.content import counts_meta
 from ...kit.loader import MissingExtraError, SettingsError, require_extra
-from ...kit.localization import Locale, add_localized_tool
+from ...kit.localization import add_localized_tool
 from ...kit.schema.annotations import schema_name
 from ...kit.schema.validation import schema_of
+from ...languages import Locale
 from ...workspace import Workspace, WorkspaceError, Workspaces
 from .crawling_texts import CRAWL, crawl_message, crawl_text, failure_text
 from .files import errors_as_tool_errors, in_thread
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 _HEAD_BYTES = 16_384
 """Front matter ends within these."""
 _MAX_SHOWN = 300
+STOP_AFTER = 10
 
 
 @schema_name("SavedPage")
@@ -83,7 +86,7 @@ class CrawlTool:
         urls: list[str],
         session_dir: str,
         batch_size: Annotated[int, Meta(ge=0, le=1000)] = 0,
-        stop_after: Annotated[int, Meta(ge=0, le=1000)] = 0,
+        stop_after: Annotated[int, Meta(ge=0, le=1000)] = STOP_AFTER,
         fresh: bool = False,
     ) -> ToolResult:
         self._check(urls)
@@ -111,8 +114,9 @@ class CrawlTool:
         return await self._result(urls, summary, saving)
 
     async def close(self) -> None:
-        if self._crawler is not None:
-            await self._crawler.close()
+        crawler, self._crawler = self._crawler, None
+        if crawler is not None:
+            await crawler.close()
 
     def _check(self, urls: list[str]) -> None:
         most = self._settings.max_urls
@@ -165,6 +169,8 @@ class CrawlTool:
             notes.append(crawl_text(self._locale, "note"))
             with errors_as_tool_errors(self._locale):
                 overview = await saving.write_overview({one.url: one.error for one in problems})
+        if summary.skipped:
+            notes.append(crawl_message(self._locale, "stopped", stop=len(saved), count=len(summary.skipped)))
         if suspect := sum(1 for page in saved if page.suspect):
             notes.append(crawl_message(self._locale, "suspect", count=suspect))
         report = CrawlReport(
@@ -179,7 +185,16 @@ class CrawlTool:
             notes=notes,
         )
         plain: dict[str, Any] = msgspec.to_builtins(report)
-        return ToolResult(content=[json.dumps(plain, ensure_ascii=False, indent=1)], structured=report)
+        return ToolResult(
+            content=[json.dumps(plain, ensure_ascii=False, indent=1)],
+            structured=report,
+            meta=counts_meta(
+                total=report.total,
+                successful=report.successful,
+                failed=report.failed,
+                skipped=len(report.skipped),
+            ),
+        )
 
 
 class _Saving:
@@ -248,10 +263,9 @@ class _Saving:
 
 def add_crawling_tools(server: Server, workspaces: Workspaces, settings: Settings) -> None:
     tool = CrawlTool(workspaces, settings)
-    server.on_close(tool.close)
+    server.on_close(tool.close, reopens=True)
     add_localized_tool(
         server,
-        settings.locale,
         tool.crawl_parallel,
         en=CRAWL["en"],
         pt=CRAWL["pt"],

@@ -18,9 +18,10 @@ from urllib.parse import quote
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...kit import Context, Image, Server, ToolError, ToolResult
-from ...kit.localization import Locale, add_localized_tool
+from ...kit.localization import add_localized_tool
 from ...kit.schema.annotations import schema_name
 from ...kit.schema.validation import schema_of
+from ...languages import Locale
 from ...workspace import Workspace, WorkspaceError, Workspaces
 from .reading import IMAGES, LOOKED_AT, decoded, nature_of, whole_characters
 from .settings import Settings
@@ -311,7 +312,6 @@ def add_file_tools(server: Server, workspaces: Workspaces, settings: Settings) -
     for function, localized, result, read_only in rows:
         add_localized_tool(
             server,
-            settings.locale,
             function,
             en=localized["en"],
             pt=localized["pt"],

@@ -12,9 +12,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ...kit import Context, Server, ToolResult, prompt_injection
-from ...kit.localization import Locale, add_localized_tool
+from ...kit.localization import add_localized_tool
 from ...kit.schema.annotations import schema_name
 from ...kit.schema.validation import schema_of
+from ...languages import Locale
 from ...workspace import Workspace, WorkspaceEntry, WorkspaceError, Workspaces
 from .files import errors_as_failures, errors_as_tool_errors, failure, in_thread
 from .reading import LOOKED_AT, decoded, nature_of
@@ -428,7 +429,6 @@ def add_research_tools(server: Server, workspaces: Workspaces, settings: Setting
     for function, localized, result, read_only in rows:
         add_localized_tool(
             server,
-            settings.locale,
             function,
             en=localized["en"],
             pt=localized["pt"],

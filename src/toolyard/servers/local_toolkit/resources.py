@@ -12,7 +12,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from ...kit import BlobContents, Caller, Context, Server, TextContents, ToolError
-from ...kit.localization import Locale
+from ...languages import Locale
 from ...workspace import Workspace, WorkspaceEntry, WorkspaceError, Workspaces, WorkspaceWatcher
 from .files import errors_as_tool_errors, in_thread, uri_of
 from .reading import LOOKED_AT, decoded, nature_of

@@ -19,6 +19,7 @@ def build(settings: Settings) -> Server:
     server = Server(
         "local_toolkit",
         version=__version__,
+        locale=settings.locale,
         title=message(locale, "title"),
         instructions=message(locale, "instructions"),
         cache_ttl=0.0,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta, Struct
 
 from ...config.files import state_home
-from ...kit.localization import Locale
 from ...kit.settings import text_list
+from ...languages import Locale
 from ...workspace import WorkspaceLimits
 
 if TYPE_CHECKING:
@@ -47,8 +47,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     composio_url: str = ""
     """The URL of Composio's API; empty: the variable COMPOSIO_BASE_URL, else Composio's own."""
     composio_user: str = ""
-    """The user at Composio; `{user}`, `{tenant}`, `{agent}` and `{thread}` are the caller's. Empty: the
-    variable DEFAULT_USER_ID, else `{user}`."""
+    """The user at Composio; `{user}`, `{tenant}`, `{agent}` and `{thread}` are the caller's. Empty: that of
+    the configuration's Composio, else `{user}`."""
+    composio_default_user: str = ""
+    """Who a caller is that is not known. Empty: that of the configuration's Composio, else the variable
+    DEFAULT_USER_ID, else `local`."""
     transfer_bytes: Size = 100_000_000
     """Maximum size of a file that goes to a workbench or comes from one."""
     allow: str | tuple[str, ...] = ()

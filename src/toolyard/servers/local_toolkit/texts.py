@@ -3,7 +3,8 @@
 The sentences of the seed are kept word for word in English.
 """
 
-from ...kit.localization import Locale, LocalizedTool
+from ...kit.localization import LocalizedTool
+from ...languages import Locale
 
 MESSAGES: dict[str, tuple[str, str]] = {
     "title": ("Local toolkit", "Ferramentas locais"),

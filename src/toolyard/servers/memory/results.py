@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ...kit.localization import Locale
 from ...kit.schema.annotations import schema_name
 from ...kit.schema.pydantic_types import JsonSchema
 from ...kit.schema.validation import schema_of
+from ...languages import Locale
 
 SuspectCount = Annotated[
     int, Meta(description="How many parts look like instructions to a model; each is shown as ⟦suspect: …⟧")

@@ -7,7 +7,6 @@ embedding and are encoded again when it changes. Each search first reads changes
 import asyncio
 import hashlib
 import re
-import unicodedata
 from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from threading import Lock
@@ -16,6 +15,7 @@ import numpy as np
 
 from ...meaning.embedding import TextEmbedding, Vectors
 from ...meaning.vectors import VectorSet
+from ...wire.text import without_marks
 from .store import MemoryChanges, MemoryOwner, MemoryStore
 
 MAX_WORDS = 20_000
@@ -67,8 +67,7 @@ def excerpt(text: str, asked: list[str]) -> str:
 def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(character for character in apart if not unicodedata.combining(character))
+    return without_marks(text.casefold())
 
 
 def _stem(word: str) -> str:

@@ -79,7 +79,12 @@ def build_server(settings: Settings) -> Server:
     service = MemoryService(open_store(settings), settings)
     # Clients must not cache: a changed memory is read again.
     server = Server(
-        "memory", version=__version__, title=texts.title, instructions=texts.instructions, cache_ttl=0.0
+        "memory",
+        version=__version__,
+        locale=settings.locale,
+        title=texts.title,
+        instructions=texts.instructions,
+        cache_ttl=0.0,
     )
     server.on_close(service.close)
     tools = MemoryTools(server, service, settings)

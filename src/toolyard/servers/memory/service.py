@@ -5,7 +5,6 @@ Raises MemoryRequestError for a request that cannot be met.
 
 import asyncio
 import hashlib
-import unicodedata
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal
 
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from ...kit.prompt_injection import unmarked
 from ...meaning.embedding import Vectors
+from ...wire.text import normalized
 from . import document
 from .document import body_of, read_front_matter
 from .errors import MemoryRequestError
@@ -230,7 +230,7 @@ class MemoryService:
         about = read_front_matter(path, content)
         embedding = self._vectors.embedding
         vector = embedding.encode([content])[0]
-        text = " ".join(unicodedata.normalize("NFC", content).split())
+        text = " ".join(normalized("NFC", content).split())
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         words = words_of(f"{path.removeprefix(document.ROOT)} {content}")
         return MemoryDraft(content, digest, embedding.encode_stored(vector), words, about), vector

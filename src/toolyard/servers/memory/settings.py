@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ...kit.localization import Locale
+from ...languages import Locale
 
 
 class Settings(Struct, frozen=True, kw_only=True):

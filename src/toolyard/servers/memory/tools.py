@@ -11,7 +11,8 @@ from typing import Annotated, Any, cast
 from msgspec import Meta
 
 from ...kit import Context, Server, ToolError, ToolResult, prompt_injection
-from ...kit.localization import Locale, add_localized_tool
+from ...kit.localization import add_localized_tool
+from ...languages import Locale
 from . import document
 from .document import body_of
 from .errors import MemoryRequestError, MemoryStoreError
@@ -291,7 +292,6 @@ def add_tools(server: Server, tools: MemoryTools, settings: Settings) -> None:
     for function, localized, result, effect in rows:
         add_localized_tool(
             server,
-            settings.locale,
             function,
             en=localized["en"],
             pt=localized["pt"],

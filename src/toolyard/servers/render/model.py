@@ -34,16 +34,20 @@ class LogEntry(Struct, frozen=True):
 
 @schema_name("Status")
 class ServiceStatus(Struct, omit_defaults=True, kw_only=True):
-    """The status of a service. Unknown facts are absent, and `problem` says why."""
+    """The status of a service. Other unknown facts are absent, and `problem` says why."""
 
     name: str
     ok: bool
+    status: str | None
+    """State of the last deploy, or of a database; None: not known."""
+    last_deploy: datetime | None
     id: str = ""
     type: str = ""
     suspended: bool | None = None
     deploy: str | None = None
-    """State of the last deploy, or of a database."""
+    """`status`, under the name it had in 0.6."""
     deployed_at: datetime | None = None
+    """`last_deploy`, under the name it had in 0.6."""
     commit: str | None = None
     errors_15min: int | None = None
     errors_has_more: bool = False

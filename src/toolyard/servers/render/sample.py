@@ -89,14 +89,17 @@ class SampleLogs:
             ServiceStatus(
                 name=service.name,
                 ok=True,
+                status=status,
+                last_deploy=None,
                 id=service.id,
                 type=service.type,
                 suspended=False,
-                deploy="live" if service.id.startswith("srv-") else "available",
+                deploy=status,
                 errors_15min=errors.count(service.name),
                 url=service.url,
             )
             for service in _SERVICES
+            for status in ("live" if service.id.startswith("srv-") else "available",)
         ]
 
     async def names(self) -> list[str]:

@@ -20,11 +20,12 @@ def build(settings: Settings) -> Server:
     server = Server(
         "render",
         version=__version__,
+        locale=settings.locale,
         title="Render",
         instructions=INSTRUCTIONS[settings.locale],
     )
     add_tools(server, source, settings.locale)
-    server.on_close(source.close)
+    server.on_close(source.close, reopens=True)
     return server
 
 

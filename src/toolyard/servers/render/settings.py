@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from ...kit.localization import Locale
 from ...kit.settings import text_list
+from ...languages import Locale
 
 RENDER = "https://api.render.com/v1"
 

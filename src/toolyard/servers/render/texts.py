@@ -1,6 +1,7 @@
 """The server's texts in English and Portuguese: descriptions of the tools, and messages by kind."""
 
-from ...kit.localization import Locale, LocalizedTool
+from ...kit.localization import LocalizedTool
+from ...languages import Locale
 from .model import LogNotice
 
 MESSAGES: dict[str, tuple[str, str]] = {

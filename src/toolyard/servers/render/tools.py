@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from ...kit import Context, Message, Server, ToolError, ToolResult, user
-from ...kit.localization import Locale, add_localized_tool
+from ...kit.localization import add_localized_tool
 from ...kit.schema.validation import schema_of
+from ...languages import Locale
 from .model import (
     ANY_TYPE,
     LogEntry,
@@ -34,7 +35,8 @@ class Logs(Struct, kw_only=True):
     text_filter: str
     total_logs: int
     has_more: bool
-    entries: Annotated[list[LogEntry], Meta(description="Newest first")]
+    logs: Annotated[list[LogEntry], Meta(description="Newest first")]
+    entries: Annotated[list[LogEntry], Meta(description="logs, under the name it had in 0.6")]
     source: Annotated[str, Meta(description="render, files or sample")]
     notices: list[str]
 
@@ -58,10 +60,10 @@ class Services(Struct, kw_only=True):
 
 def logs_text(locale: Locale, answer: Logs) -> str:
     filters = ", ".join(part for part in (answer.log_type, answer.level_filter, answer.text_filter) if part)
-    kind = "logs" if answer.entries else "nothing"
+    kind = "logs" if answer.logs else "nothing"
     head = message(locale, kind, count=answer.total_logs, service=answer.service, hours=answer.period_hours)
     head += message(locale, "filters", filters=filters) if filters else ""
-    return _text(locale, head, answer.entries, answer.has_more, answer.notices)
+    return _text(locale, head, answer.logs, answer.has_more, answer.notices)
 
 
 def errors_text(locale: Locale, answer: Errors) -> str:
@@ -107,7 +109,7 @@ def _entry_line(entry: LogEntry) -> str:
 
 
 def _status_line(locale: Locale, status: ServiceStatus) -> str:
-    parts = [status.type, status.deploy or "", message(locale, "suspended") if status.suspended else ""]
+    parts = [status.type, status.status or "", message(locale, "suspended") if status.suspended else ""]
     if status.errors_15min is not None:
         plus = "+" if status.errors_has_more else ""
         parts.append(message(locale, "error_count", count=status.errors_15min, plus=plus))
@@ -149,6 +151,7 @@ class RenderTools:
             text_filter=text,
             total_logs=len(found.entries),
             has_more=found.has_more,
+            logs=found.entries,
             entries=found.entries,
             source=self._source.kind,
             notices=notice_texts(self._locale, found.notices),
@@ -244,7 +247,6 @@ def add_tools(server: Server, source: LogSource, locale: Locale) -> None:
     ):
         add_localized_tool(
             server,
-            locale,
             function,
             en=localized["en"],
             pt=localized["pt"],

@@ -12,13 +12,13 @@ from .texts import SchemaTexts
 
 
 @schema_name("Field")
-class DescribedField(Struct, omit_defaults=True):
+class DescribedField(Struct, omit_defaults=True, kw_only=True):
     name: str
     type: str
-    nullable: bool = True
+    nullable: bool
+    primary_key: bool
     default: str | None = None
     description: str = ""
-    primary_key: bool = False
     references: Annotated[str, Meta(description="table.column")] = ""
 
 

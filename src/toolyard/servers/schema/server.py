@@ -169,7 +169,13 @@ def build(settings: Settings) -> Server:
     )
     catalogue = SchemaCatalogue(database, knowledge, hidden)
     tools = SchemaTools(catalogue, texts, settings.seconds)
-    server = Server("schema", version=__version__, title=texts.title, instructions=texts.instructions)
+    server = Server(
+        "schema",
+        version=__version__,
+        locale=settings.locale,
+        title=texts.title,
+        instructions=texts.instructions,
+    )
     _add_tools(server, settings, tools)
     add_resources(server, catalogue, tools, texts, settings.listed)
     server.on_close(database.close)
@@ -186,18 +192,17 @@ def _add_tools(server: Server, settings: Settings, tools: SchemaTools) -> None:
             "output_schema": schema_of(answer),
         }
 
-    locale = settings.locale
-    add_localized_tool(
-        server, locale, tools.describe, en=DESCRIBE_EN, pt=DESCRIBE_PT, **options(TableDescription)
-    )
-    add_localized_tool(server, locale, tools.list_values, en=VALUES_EN, pt=VALUES_PT, **options(ColumnValues))
-    add_localized_tool(server, locale, tools.draw, en=DRAW_EN, pt=DRAW_PT, **options(Diagram))
+    add_localized_tool(server, tools.describe, en=DESCRIBE_EN, pt=DESCRIBE_PT, **options(TableDescription))
+    add_localized_tool(server, tools.list_values, en=VALUES_EN, pt=VALUES_PT, **options(ColumnValues))
+    add_localized_tool(server, tools.draw, en=DRAW_EN, pt=DRAW_PT, **options(Diagram))
 
 
 def _database(settings: Settings) -> Database:
     require_extra("schema", "sql", "sqlglot", "yaml", "PIL")
     return open_database_setting(
-        "schema", settings.database, partial(open_database, cache_seconds=settings.cache_seconds)
+        "schema",
+        settings.database,
+        partial(open_database, cache_seconds=settings.cache_seconds, locale=settings.locale),
     )
 
 

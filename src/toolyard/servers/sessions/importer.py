@@ -9,8 +9,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event, Thread, main_thread
+from threading import Event, Thread
 from typing import BinaryIO
 
 from msgspec.structs import replace
@@ -277,7 +278,17 @@ class ImportWatcher:
         except ConversationStoreError as error:
             logger.warning("importing conversations failed, will retry: %s", error)
         except Exception:
-            if not main_thread().is_alive():
-                return  # the interpreter ends, and starts nothing more; the next one goes on here
+            if _interpreter_ends():
+                return  # the next process goes on here
             # One unexpected file must not end the import of all others.
             logger.exception("importing conversations failed, will retry")
+
+
+def _interpreter_ends() -> bool:
+    """Whether Python starts no more work in threads. Until it ends itself, only a try can tell."""
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(int)
+    except RuntimeError:
+        return True
+    return False

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from ...wire.text import clean
+from ...wire.text import clean, normalized
 
 Role = Literal["user", "assistant", "system", "tool"]
 Row = tuple[Any, ...]
@@ -106,7 +105,7 @@ def tidy(text: str, most: int = MAX_TEXT) -> str:
     text = clean(text).replace("\x00", "")
     if len(text) > most:
         text = f"{text[: most - 1]}…"
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    return normalized("NFC", text)
 
 
 def line(text: str, most: int = MAX_LINE) -> str:

@@ -10,8 +10,9 @@ from msgspec import Meta, Struct, to_builtins
 from ..._version import __version__
 from ...kit import Caller, Context, Server, ToolError, ToolResult
 from ...kit.loader import SettingsError
-from ...kit.localization import Locale, add_localized_tool
+from ...kit.localization import add_localized_tool
 from ...kit.schema.validation import schema_of
+from ...languages import Locale
 from . import answers
 from .answers import FoundSessions, RecentSessions, SimilarTurns, markdown, pages
 from .embeddings import ConversationVectors, Encoder
@@ -40,7 +41,11 @@ def build(settings: Settings) -> Server:
     encoder = Encoder()
     store = _open_store(settings.url, encoder)
     server = Server(
-        "sessions", version=__version__, title="Sessions", instructions=TEXTS[settings.locale].instructions
+        "sessions",
+        version=__version__,
+        locale=settings.locale,
+        title="Sessions",
+        instructions=TEXTS[settings.locale].instructions,
     )
     watcher: ImportWatcher | None = None
     server.on_close(store.close)
@@ -84,7 +89,6 @@ class ConversationTools:
         ):
             add_localized_tool(
                 server,
-                self._locale,
                 function,
                 en=localized["en"],
                 pt=localized["pt"],

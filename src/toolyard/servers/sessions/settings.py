@@ -9,8 +9,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from ...config.files import state_home
-from ...kit.localization import Locale
 from ...kit.settings import text_list
+from ...languages import Locale
 from .model import ConversationOwner
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ...kit.localization import Locale, LocalizedTool
+from ...kit.localization import LocalizedTool
+from ...languages import Locale
 
 _HIT_EN = (
     "Each comes with its id, its title, its times and 300 characters around the first hit, marked with **."

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from ...wire.text import normalized
+
 MAX_WORDS = 16
 _LONGEST = 100
 _WORD = re.compile(r"[^\W_]+")
@@ -30,7 +32,7 @@ def plain(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a query, each once, in order."""
-    folded = plain(unicodedata.normalize("NFC", text))
+    folded = plain(normalized("NFC", text))
     found = [word[:_LONGEST] for word in _WORD.findall(folded)]
     return list(dict.fromkeys(found))[:MAX_WORDS]
 

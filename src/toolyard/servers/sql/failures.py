@@ -8,7 +8,7 @@ import re
 from ...databases import DatabaseError
 from ...databases.guard.statement import GuardedStatement
 from ...databases.model import StatementRefusedError
-from ...kit.localization import Locale
+from ...languages import Locale
 from .catalogue import SqlCatalogue, named_in, near, unknown_names
 from .models import FormFillingError
 from .pipeline import NoAnswerError

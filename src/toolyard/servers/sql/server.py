@@ -25,18 +25,21 @@ def build(settings: Settings) -> Server:
 
     _check_models(settings)
     database = open_database_setting(
-        "sql", settings.database, partial(open_database, memory=settings.max_memory_mb * 2**20)
+        "sql",
+        settings.database,
+        partial(open_database, memory=settings.max_memory_mb * 2**20, locale=settings.locale),
     )
     server = Server(
         "sql",
         version=__version__,
+        locale=settings.locale,
         title=TITLE[settings.locale],
         instructions=INSTRUCTIONS[settings.locale],
     )
     server.on_close(database.close)
     models = model_client(settings)
     if models is not None:
-        server.on_close(models.close)
+        server.on_close(models.close, reopens=True)
     blocked = text_list(settings.blocked_tables), text_list(settings.blocked_columns)
     catalogue = SqlCatalogue(database, *blocked)
     statements = GuardedStatements(database, settings, *blocked)

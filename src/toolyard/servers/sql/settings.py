@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from ...kit.localization import Locale
+from ...languages import Locale
 
 Provider = Literal["anthropic", "openai"]
 

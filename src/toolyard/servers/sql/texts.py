@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from ...kit.localization import Locale, LocalizedTool
+from ...kit.localization import LocalizedTool
+from ...languages import Locale
 
 SMALLEST, LARGEST = 1e-4, 1e15
 """Numbers outside this range are written with an exponent."""

@@ -11,8 +11,9 @@ from ...databases import DatabaseError, Rows
 from ...databases.guard.statement import GuardedStatement
 from ...databases.model import StatementRefusedError
 from ...kit import Context, Message, Server, ToolError, ToolResult, user
-from ...kit.localization import Locale, add_localized_tool
+from ...kit.localization import add_localized_tool
 from ...kit.schema.annotations import schema_name
+from ...languages import Locale
 from .catalogue import SqlCatalogue, short_catalogue
 from .failures import FailureTexts
 from .models import AnthropicApi, FormFillingError, ModelClient, OpenAiApi
@@ -36,6 +37,8 @@ class SqlAnswer(Struct, kw_only=True):
     """Rows of a database, and how they were found."""
 
     success: bool
+    error: Annotated[None, Meta(description="A call that fails has no structured content")] = None
+    query_executed: Annotated[str, Meta(description="The statement as it ran, with its limit")]
     columns: list[str]
     rows: Annotated[
         Raw,
@@ -47,12 +50,13 @@ class SqlAnswer(Struct, kw_only=True):
     """Already JSON, so that many rows are not encoded again."""
     row_count: int
     truncated: Annotated[bool, Meta(description="Whether there are more rows than these")] = False
-    sql: Annotated[str, Meta(description="The statement as it ran, with its limit")] = ""
+    sql: Annotated[str, Meta(description="query_executed, under the name it had in 0.6")] = ""
     original_sql: Annotated[str, Meta(description="The statement as given, or as first written")] = ""
     tables_used: list[str] = []
-    elapsed_ms: int = 0
+    execution_time_ms: int = 0
+    elapsed_ms: Annotated[int, Meta(description="execution_time_ms, under the name it had in 0.6")] = 0
+    warning: str | None = None
     question: str | UnsetType = UNSET
-    warning: str | UnsetType = UNSET
     steps: Annotated[list[str], Meta(description="What was done for a question")] | UnsetType = UNSET
 
 
@@ -69,10 +73,10 @@ def as_result(reply: SqlReply, texts: SqlTexts) -> ToolResult:
 def _readable(answer: SqlAnswer, rows: list[list[Any]], texts: SqlTexts) -> str:
     count = texts.whole(answer.row_count)
     head = (texts.one_row if answer.row_count == 1 else texts.rows).format(
-        count=count, ms=texts.whole(answer.elapsed_ms)
+        count=count, ms=texts.whole(answer.execution_time_ms)
     )
-    parts = [head, f"```sql\n{answer.sql}\n```"]
-    if answer.warning is not UNSET:
+    parts = [head, f"```sql\n{answer.query_executed}\n```"]
+    if answer.warning is not None:
         parts.append(f"> {answer.warning}")
     if rows:
         parts.append(_table(answer.columns, rows, texts))
@@ -164,6 +168,7 @@ class SqlTool:
         warnings = [*self._evaluator_warnings(found), *self._cut_warnings(rows)]
         answer = SqlAnswer(
             success=True,
+            query_executed=found.statement.sql,
             columns=rows.columns,
             rows=rows.json,
             row_count=rows.count,
@@ -171,10 +176,11 @@ class SqlTool:
             sql=found.statement.sql,
             original_sql=found.original,
             tables_used=list(found.statement.tables),
-            elapsed_ms=steps.elapsed_ms,
+            execution_time_ms=(elapsed := steps.elapsed_ms),
+            elapsed_ms=elapsed,
             question=question or UNSET,
             steps=steps.durations if question else UNSET,
-            warning=" ".join(warnings) or UNSET,
+            warning=" ".join(warnings) or None,
         )
         return SqlReply(answer, rows.first(SHOWN_ROWS))
 
@@ -217,7 +223,6 @@ def add_query_tool(server: Server, locale: Locale, tool: SqlTool, catalogue: Sql
 
     add_localized_tool(
         server,
-        locale,
         query,
         en=QUERY_EN,
         pt=QUERY_PT,

@@ -11,7 +11,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from ...kit import ToolError
-from ...kit.localization import Locale
+from ...languages import Locale
 from ...rest.definition.model import Lookup
 from ...rest.engine import Fetch, Prepare
 from ...rest.request.arguments import whole_number

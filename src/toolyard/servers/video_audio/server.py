@@ -32,7 +32,13 @@ _NEEDED = {
 
 def build(settings: Settings) -> Server:
     texts = texts_of(settings.locale)
-    server = Server("video_audio", version=__version__, title=texts.title, instructions=texts.instructions)
+    server = Server(
+        "video_audio",
+        version=__version__,
+        locale=settings.locale,
+        title=texts.title,
+        instructions=texts.instructions,
+    )
     studio = Studio(settings, Workspaces(settings.workspace, shared=settings.shared))
     server.on_close(studio.close)
     converting, editing = ConvertingTools(studio), EditingTools(studio)
@@ -85,7 +91,6 @@ def _add(
     english, portuguese = localized(function.__name__, parameters)
     add_localized_tool(
         server,
-        settings.locale,
         function,
         en=english,
         pt=portuguese,

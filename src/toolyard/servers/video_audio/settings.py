@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from ...config.files import state_home
-from ...kit.localization import Locale
+from ...languages import Locale
 
 Megabytes = Annotated[int, Meta(ge=1, le=1_000_000)]
 

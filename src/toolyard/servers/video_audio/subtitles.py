@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 _TIME = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
-_TIMES = re.compile(rf"^\s*{_TIME}\s*-->\s*{_TIME}.*$", re.MULTILINE)
+_TIMES = re.compile(rf"^[^\S\n]*{_TIME}\s*-->\s*{_TIME}.*$", re.MULTILINE)
 _TAG = re.compile(r"</?([a-zA-Z]+)([^<>]*)>")
 _FONT_COLOUR = re.compile(r"""color\s*=\s*["']?#([0-9a-fA-F]{6})""")
 HEIGHT = 288

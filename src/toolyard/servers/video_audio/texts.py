@@ -2,7 +2,9 @@
 
 from msgspec import Struct
 
-from ...kit.localization import Locale, LocalizedTool
+from ...extras import install_command
+from ...kit.localization import LocalizedTool
+from ...languages import Locale
 
 
 class MediaTexts(Struct, frozen=True, kw_only=True):
@@ -167,7 +169,7 @@ EN = MediaTexts(
     "{lower:g}",
     no_ffmpeg="{reason}",
     no_filter="this ffmpeg lacks the filter {name}, which the tool needs; install a complete ffmpeg, or "
-    "pip install 'toolyard[media]' and unset the setting ffmpeg",
+    f"unset the setting ffmpeg and {install_command('media')}",
     no_font="no font was found; install one (apt-get install fonts-dejavu-core, or pip install "
     "font-roboto), or set "
     "the setting font to the path of a TrueType font",
@@ -262,7 +264,7 @@ PT = MediaTexts(
     all_silent="{path} é todo silêncio a {db:g} dB; escolha um silence_threshold_db menor, como {lower:g}",
     no_ffmpeg="falta o ffmpeg: {reason}",
     no_filter="a este ffmpeg falta o filtro {name}, que a ferramenta usa; instale um ffmpeg completo, ou "
-    "pip install 'toolyard[media]' sem a configuração ffmpeg",
+    f"{install_command('media')} sem a configuração ffmpeg",
     no_font="nenhuma fonte foi encontrada; instale uma (apt-get install fonts-dejavu-core, ou pip install "
     "font-roboto), ou ponha na configuração font o caminho de uma fonte TrueType",
     failed="o ffmpeg falhou: {reason}",

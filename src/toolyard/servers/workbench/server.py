@@ -46,6 +46,7 @@ def build(settings: Settings) -> Server:
     server = Server(
         "workbench",
         version=__version__,
+        locale=settings.locale,
         title=texts.title,
         instructions=f"{texts.instructions.format(int(settings.timeout))} {about_box} {network}",
     )

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ...kit.localization import Locale
 from ...kit.settings import text_list
+from ...languages import Locale
 from ...workbench.box import BoxChoice, BoxLimits
 from ...workbench.local import LocalLimits
 from ...workspace import WorkspaceLimits

@@ -102,7 +102,6 @@ class WorkbenchTools:
             shown = english if self._settings.locale == "en" else portuguese
             add_localized_tool(
                 server,
-                self._settings.locale,
                 function,
                 en=shown,
                 pt=shown,

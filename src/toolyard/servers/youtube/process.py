@@ -605,7 +605,7 @@ _ADVICE = re.compile(
 
 def _line(text: str) -> str:
     """yt-dlp's words on one line, without its advice to people at a command line."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    plain = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).split())  # blanks in a row take quadratic time
     plain = _ADVICE.sub("", _NOISE.sub("", _NOISE.sub("", plain)))
     return " ".join(plain.split())[:MAX_LINE]
 

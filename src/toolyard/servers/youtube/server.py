@@ -24,7 +24,13 @@ def build(settings: Settings) -> Server:
     if settings.cookies and not Path(settings.cookies).expanduser().is_file():
         raise SettingsError(f"cookies: there is no file {settings.cookies!r}")
     texts = texts_of(settings.locale)
-    server = Server("youtube", version=__version__, title=texts.server_title, instructions=texts.instructions)
+    server = Server(
+        "youtube",
+        version=__version__,
+        locale=settings.locale,
+        title=texts.server_title,
+        instructions=texts.instructions,
+    )
     downloads = DownloadRunner(settings, rules, _programs(settings))
     server.on_close(downloads.close)
     most = max(WorkspaceLimits().max_file_bytes, settings.max_bytes)

@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from ...kit.localization import Locale, LocalizedTool
+from ...kit.localization import LocalizedTool
+from ...languages import Locale
 
 
 class YoutubeTexts(Struct, frozen=True, kw_only=True):

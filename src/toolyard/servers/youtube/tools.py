@@ -16,6 +16,7 @@ from ...egress import ConnectionFailure, UnfitAddressError, web_address
 from ...kit import Context, Image, Long, Server, ToolError, ToolResult
 from ...kit.localization import LocalizedTool, add_localized_tool
 from ...kit.schema.validation import schema_of
+from ...wire.text import normalized
 from ...workspace import Workspace, WorkspaceError, Workspaces
 from .downloads import (
     Download,
@@ -116,7 +117,6 @@ class YoutubeTools:
     ) -> None:
         add_localized_tool(
             server,
-            self._settings.locale,
             function,
             en=localized[0],
             pt=localized[1],
@@ -463,7 +463,7 @@ class _Progress:
 
 def safe_name(name: str) -> str:
     """A file name without characters that hide, turn or end it, and not too long."""
-    plain = unicodedata.normalize("NFC", name)
+    plain = normalized("NFC", name)
     plain = "".join(
         one for one in plain if unicodedata.category(one) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...kit.localization import Locale
+from ...languages import Locale
 
 _EN_ALL = (
     "You are asked about pictures. Say what can be seen, and mark what you only infer. If something cannot "

@@ -24,12 +24,16 @@ def build(settings: Settings) -> Server:
     client = VisionClient(endpoint) if endpoint is not None else None
     texts = texts_of(settings.locale)
     server = Server(
-        "zai_vision", version=__version__, title=texts.server_title, instructions=texts.instructions
+        "zai_vision",
+        version=__version__,
+        locale=settings.locale,
+        title=texts.server_title,
+        instructions=texts.instructions,
     )
     pictures = PictureFitter()
     server.on_close(pictures.close)
     if client is not None:
-        server.on_close(client.close)
+        server.on_close(client.close, reopens=True)
     reader = SourceReader(rules, settings.source_bytes, settings.fetch_timeout)
     workspaces = Workspaces(settings.workspace, shared=settings.shared)
     tools = VisionTools(settings, client, reader, pictures, workspaces, _ffmpeg(settings), texts)

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 
 from ...kit.loader import SettingsError
-from ...kit.localization import Locale
 from ...kit.settings import text_list
+from ...languages import Locale
 
 ZAI_URL = "https://api.z.ai/api/paas/v4/"
 ZHIPU_URL = "https://open.bigmodel.cn/api/paas/v4/"

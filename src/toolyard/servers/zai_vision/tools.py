@@ -109,7 +109,6 @@ class VisionTools:
     ) -> None:
         add_localized_tool(
             server,
-            self._settings.locale,
             function,
             en=localized[0],
             pt=localized[1],

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...composio import ExecutedTool, executed, members, path, text
-from ..errors import InvalidReplyError
+from ..errors import InvalidReplyError, UpstreamError
 from . import replies
 from .api import (
     AppAccount,
@@ -64,7 +64,22 @@ class LabsClient(ListsClient):
         reply = await self.post(f"{ROOT}/search-tools", body, _header(session))
         groups = zip(replies.groups(reply, len(asked)), queries, strict=True)
         tools = await gather([self._tools_for(_slugs(group), query, limit) for group, query in groups])
-        return ComposioAnswer(tuple(tools))
+        return ComposioAnswer(tuple(tools), await self._accounts_for(user, tools))
+
+    async def _accounts_for(
+        self, user: str, found: Sequence[tuple[ToolRecord, ...]]
+    ) -> dict[str, AppAccount]:
+        """Return the account of each app found, which this search does not tell."""
+        apps = {tool.toolkit: tool.no_auth for tools in found for tool in tools}
+        wanted = [slug for slug, is_open in apps.items() if not is_open]
+        try:
+            held = await self._held(user, wanted) if wanted else {}
+        except UpstreamError:  # the tools are of use all the same
+            held = {}
+        return {
+            slug: _open_app(slug) if is_open else held.get(slug) or AppAccount(slug, "none")
+            for slug, is_open in apps.items()
+        }
 
     async def _tools_for(
         self, slugs: Sequence[str], query: ComposioQuery, limit: int
@@ -92,25 +107,27 @@ class LabsClient(ListsClient):
     async def accounts(
         self, session: ComposioSession | None, user: str, toolkits: Sequence[str]
     ) -> list[AppAccount]:
+        found = await self._held(user, toolkits)
+        wanted = toolkits or [slug for slug, one in found.items() if one.status == "active"]
+        return [found.get(slug) or await self._without_account(slug) for slug in wanted]
+
+    async def _held(self, user: str, toolkits: Sequence[str]) -> dict[str, AppAccount]:
+        """Return the user's accounts by app, an active one first; those of all apps if none is named."""
         query = {"user_ids": user, "limit": "200"}
         if toolkits:
             query["toolkit_slugs"] = ",".join(toolkits)
-        rows = await self.pages("/api/v3/connected_accounts", query, 200)
         found: dict[str, AppAccount] = {}
-        for row in rows:
+        for row in await self.pages("/api/v3/connected_accounts", query, 200):
             slug = text(members(row.get("toolkit")).get("slug"))
             one = AppAccount(slug, replies.status_of(row.get("status")), text(row.get("id")))
             if slug not in found or one.status == "active":
                 found[slug] = one
-        wanted = toolkits or [slug for slug, one in found.items() if one.status == "active"]
-        return [found.get(slug) or await self._without_account(slug) for slug in wanted]
+        return found
 
     async def _without_account(self, slug: str) -> AppAccount:
         """Return the state of an app without an account; it may need none."""
         tools = await self.tools_of(slug, 1)
-        if tools and tools[0].no_auth:
-            return AppAccount(slug, "active", message="it needs no account", needs_none=True)
-        return AppAccount(slug, "none")
+        return _open_app(slug) if tools and tools[0].no_auth else AppAccount(slug, "none")
 
     async def link(
         self,
@@ -144,6 +161,10 @@ class LabsClient(ListsClient):
 def _query(query: ComposioQuery) -> dict[str, str]:
     known = {"known_fields": query.known_fields, "category": query.category}
     return {"use_case": query.use_case, **{name: value for name, value in known.items() if value}}
+
+
+def _open_app(slug: str) -> AppAccount:
+    return AppAccount(slug, "active", message="it needs no account", needs_none=True)
 
 
 def _header(session: ComposioSession | None) -> dict[str, str] | None:

@@ -80,6 +80,12 @@ def answer(reply: dict[str, Any], count: int) -> ComposioAnswer:
     return ComposioAnswer(tools, {one.toolkit: one for one in statuses if one.toolkit}, guidance)
 
 
+def defined(found: dict[str, Any]) -> list[ToolRecord]:
+    """Read the tools that the data of a meta tool defines."""
+    schemas = members(found.get("tool_schemas"))
+    return [_found(slug, members(details), False) for slug, details in schemas.items()]
+
+
 def _tools(row: dict[str, Any], schemas: Mapping[str, dict[str, Any]]) -> tuple[ToolRecord, ...]:
     primary = texts(row.get("primary_tool_slugs")) or texts(row.get("main_tool_slugs"))
     slugs = dict.fromkeys((*primary, *texts(row.get("related_tool_slugs"))))

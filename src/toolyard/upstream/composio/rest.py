@@ -27,12 +27,10 @@ from . import replies
 from .api import ComposioRefusedError, Toolkit, ToolRecord
 
 MAX_REPLY = 64 * 1024 * 1024
-MIN_SECRET = 6
-MASK = "***"
 
 
 class JsonApi:
-    """Sends requests to one API and reads its errors, with the secrets in `headers` redacted."""
+    """Sends requests to one API and reads its errors."""
 
     def __init__(
         self,
@@ -45,7 +43,6 @@ class JsonApi:
     ) -> None:
         self.server = server
         self.base_url = base_url
-        self._secrets = [value for value in headers.values() if len(value) >= MIN_SECRET]
         self._open = lambda: UpstreamEndpoint(
             server, client, base_url, headers, connect_timeout, min(max_reply, MAX_REPLY)
         )
@@ -68,7 +65,9 @@ class JsonApi:
         url = URL(f"{address.url}".rstrip("/") + path if path else f"{address.url}", encoded=True)
         reply = await address.send(method, {**address.headers, **(more or {})}, body, url)
         if not 200 <= reply.status < 300:
-            raise await self._refused(reply)
+            refused = await self._refused(reply)
+            refused.status = reply.status
+            raise refused
         return await self._whole(await reply.body())
 
     async def _whole(self, body: bytes | Spooled) -> bytes:
@@ -95,16 +94,10 @@ class JsonApi:
     def _read_error(self, body: bytes) -> tuple[str, str]:
         """Return the message of an error and its suggested fix."""
         message, fix = read_error(body)
-        return self.redact(message), self.redact(fix)
-
-    def redact(self, text: str) -> str:
-        """Mask the secrets in a text: some APIs repeat the key that they reject."""
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
-        return clean(text)[:MAX_DETAIL]
+        return clean(message)[:MAX_DETAIL], clean(fix)[:MAX_DETAIL]
 
     def invalid_reply(self, error: Exception) -> InvalidReplyError:
-        return InvalidReplyError(self.server, f"its reply is invalid: {self.redact(str(error))}")
+        return InvalidReplyError(self.server, f"its reply is invalid: {clean(str(error))[:MAX_DETAIL]}")
 
 
 T = TypeVar("T")

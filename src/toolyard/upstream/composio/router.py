@@ -5,7 +5,19 @@ from typing import Any
 
 import msgspec
 
-from ...composio import LOCAL_BYTES, NOT_FOUND, VERSIONS, ExecutedTool, executed, members, path, text
+from ...composio import (
+    LOCAL_BYTES,
+    MAX_DETAIL,
+    NOT_FOUND,
+    SEARCH,
+    VERSIONS,
+    ExecutedTool,
+    executed,
+    members,
+    path,
+    text,
+)
+from ...wire.text import clean
 from ..errors import InvalidReplyError
 from . import replies
 from .api import (
@@ -20,7 +32,7 @@ from .rest import JsonApi, ListsClient
 MAX_USE_CASE, MAX_KNOWN_FIELDS = 1024, 500
 PAGE = 50
 MAX_ACCOUNTS = 200
-SEARCH, MANAGE = "COMPOSIO_SEARCH_TOOLS", "COMPOSIO_MANAGE_CONNECTIONS"
+MANAGE = "COMPOSIO_MANAGE_CONNECTIONS"
 
 
 class ToolRouterClient(ListsClient):
@@ -79,7 +91,7 @@ class ToolRouterClient(ListsClient):
         body = await self._rest.post(_at(session, "/execute_meta"), {"slug": slug, "arguments": arguments})
         done = self._executed(body)
         if done.failure is not None:
-            raise ComposioRefusedError(self._rest.server, 200, self._rest.redact(done.failure))
+            raise ComposioRefusedError(self._rest.server, 200, clean(done.failure)[:MAX_DETAIL])
         return self.decode(bytes(done.data))
 
     # Execution

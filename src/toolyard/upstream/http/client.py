@@ -1,11 +1,12 @@
 """HTTP to an upstream: its endpoint, its responses, and the modern era's requests, each standing alone.
 
 Owns the aiohttp session, reading response bodies and event streams of any size, and what HTTP errors mean.
+Whatever a response says leaves here without the secrets that its request was sent with.
 `direct` has the other HTTP client, `events` splits a stream into events.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,11 +14,14 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from ...config.models import Http
+from ...config.secrets import parts_of, secret_values
 from ...telemetry.conventions import url_for_spans
 from ...telemetry.requests import ExchangeSpan, current
 from ...wire.errors import UNSUPPORTED_VERSION, ErrorObject, McpError
 from ...wire.headers import NAME_PARAMS, encode_value
 from ...wire.messages import JsonRpcMessage, JsonRpcRequest, decode_params, encode
+from ...wire.secrets import KnownSecrets
 from ..connection import ChangeWatcher, LegacySessionState, Params, RawResult, RequestListener, UpstreamInfo
 from ..errors import (
     MAX_REASON,
@@ -127,6 +131,11 @@ class HttpClient(Protocol):
 
 class EndpointAuth(Protocol):
     """Authorizes requests to one upstream in the name of one principal."""
+
+    @property
+    def in_use(self) -> str:
+        """The key or token that is sent now; empty if there is none."""
+        ...
 
     def ready(self, method: str, url: "URL") -> Mapping[str, str] | None:
         """The headers to add, if nothing has to be waited for."""
@@ -256,10 +265,18 @@ class UpstreamEndpoint:
         connect_timeout: float,
         max_result: int,
         auth: EndpointAuth | None = None,
+        caller_keys: tuple[str, ...] = (),
+        known: Iterable[str] = (),
     ) -> None:
+        """`caller_keys` names the headers with callers' own keys; `known` are secrets that it may have been
+        sent by others.
+        """
         from yarl import URL
 
         self._auth = auth
+        self._caller_keys = caller_keys
+        self.sent = KnownSecrets((*secret_values(Http(url=url, headers=dict(headers))), *known))
+        """What every request carries, and the last keys or tokens of `auth`."""
         self._joined: dict[int, tuple[Mapping[str, str], Mapping[str, str], Mapping[str, str]]] = {}
         self.server = server
         self._shown = url_for_spans(url)
@@ -279,28 +296,47 @@ class UpstreamEndpoint:
         self._failures = client.failures()
 
     async def send(
-        self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        url: Any = None,
+        sent: KnownSecrets | None = None,
     ) -> "UpstreamResponse":
-        """A reply whose head has come. `url` is another than the upstream's own, for its old transport."""
+        """A reply whose head has come. `url` is another than the upstream's own, for its old transport.
+
+        `sent` has what a session was sent before, and gets what this request carries.
+        """
+        secrets = sent or self.sent
+        if self._caller_keys and (keys := self._keys_in(headers)):
+            if sent is None:
+                secrets = secrets.with_more(keys)
+            else:
+                sent.add(*keys)
         auth = self._auth
         if auth is None:
-            return await self._send(method, headers, body, url)
+            return await self._send(method, headers, body, secrets, url)
         attempt = 0
         while True:
             target = url or self.url
             own = auth.ready(method, target) or await auth.headers(method, target)
-            reply = await self._send(method, self._authorized(headers, own), body, url)
+            secrets.add(auth.in_use)
+            reply = await self._send(method, self._authorized(headers, own), body, secrets, url)
             attempt += 1
             if reply.status not in (401, 403) or attempt >= MAX_AUTHORIZED:
                 return reply
             try:
-                again = await auth.refused(reply.status, reply.headers, own, target, attempt)
+                again = await auth.refused(reply.status, reply.clean_headers(), own, target, attempt)
             except BaseException:
                 reply.abandon()
                 raise
             if not again:
                 return reply
             reply.abandon()
+
+    def _keys_in(self, headers: Mapping[str, str]) -> list[str]:
+        values = [headers[name] for name in self._caller_keys if name in headers]
+        return [part for value in values for part in parts_of(value)]
 
     def _authorized(self, headers: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
         """Both together. The same objects come with every call of a tool, so the last of each is kept."""
@@ -315,7 +351,13 @@ class UpstreamEndpoint:
         return sent
 
     async def _send(
-        self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None, hops: int = 0
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        secrets: KnownSecrets,
+        url: Any = None,
+        hops: int = 0,
     ) -> "UpstreamResponse":
         failures = self._failures
         span: ExchangeSpan | None = None
@@ -335,12 +377,13 @@ class UpstreamEndpoint:
             except failures.unsent as error:
                 if span is not None:
                     span.end(error=error)
-                raise NotReachedError(self.server, f"cannot be reached ({_why(error)})") from error
+                why = secrets.clean_text(_why(error))
+                raise NotReachedError(self.server, f"cannot be reached ({why})") from error
             except failures.any as error:
                 if span is not None:
                     span.end(error=error)
                 if not failures.unfinished(error):
-                    raise self.failed(error) from error
+                    raise self.failed(error, secrets) from error
                 if seen is not None:
                     seen.resends += 1
                 if not left:
@@ -357,14 +400,16 @@ class UpstreamEndpoint:
             span.answered(response.status, seen.connections == opened)
             response = TracedResponse(response, span)
         if response.status in (307, 308) and url is None:
-            return await self._redirected(method, headers, body, response, hops + 1)
+            return await self._redirected(method, headers, body, response, secrets, hops + 1)
         found = response.headers
         if found.get("Content-Encoding", "identity") != "identity":
             response.close()
             raise InvalidReplyError(self.server, "it compressed its answer, which we did not ask for")
         kind = found.get("Content-Type", "")
         is_json, is_stream = kind.startswith("application/json"), kind.startswith("text/event-stream")
-        return UpstreamResponse(self, response, self._max_result, response.status, found, is_json, is_stream)
+        return UpstreamResponse(
+            self, response, self._max_result, response.status, found, is_json, is_stream, secrets
+        )
 
     async def _redirected(
         self,
@@ -372,6 +417,7 @@ class UpstreamEndpoint:
         headers: Mapping[str, str],
         body: bytes | None,
         response: HttpResponse,
+        secrets: KnownSecrets,
         hops: int,
     ) -> "UpstreamResponse":
         """Follow within the same origin, as from /mcp to /mcp/; elsewhere it could carry our headers away."""
@@ -386,20 +432,22 @@ class UpstreamEndpoint:
         if hops > MAX_HOPS:
             raise self._moved(response, "its redirects go round in circles")
         if target.origin() != self.url.origin():
-            elsewhere = f"it redirects to {target.origin()}; configure that address instead"
+            origin = secrets.clean_text(str(target.origin()))
+            elsewhere = f"it redirects to {origin}; configure that address instead"
             raise self._moved(response, elsewhere)
         self.url = target
-        return await self._send(method, headers, body, hops=hops)
+        return await self._send(method, headers, body, secrets, hops=hops)
 
     def _moved(self, response: HttpResponse, reason: str) -> UpstreamRefusedError:
         error = UpstreamRefusedError(self.server, reason, response.status)
         error.location = response.headers.get("Location")
         return error
 
-    def failed(self, error: BaseException) -> ConnectionLostError | InvalidReplyError:
+    def failed(self, error: BaseException, secrets: KnownSecrets) -> ConnectionLostError | InvalidReplyError:
         if isinstance(error, self._failures.endless):
-            return InvalidReplyError(self.server, f"it sent {error}")
-        return ConnectionLostError(self.server, f"the connection broke ({_why(error)})")
+            return InvalidReplyError(self.server, f"it sent {secrets.clean_text(str(error))}")
+        why = secrets.clean_text(_why(error))
+        return ConnectionLostError(self.server, f"the connection broke ({why})")
 
     @property
     def failures(self) -> tuple[type[BaseException], ...]:
@@ -420,6 +468,15 @@ class UpstreamResponse(Struct, eq=False):
     headers: "CIMultiDictProxy[str]"
     is_json: bool
     is_stream: bool
+    secrets: KnownSecrets
+    """That its request was sent with; no text of it that leaves here has them."""
+
+    def clean_headers(self) -> "CIMultiDictProxy[str]":
+        """Without them, for whoever quotes a header."""
+        if not self.secrets.values:
+            return self.headers
+        cleaned = [(name, self.secrets.clean_text(value)) for name, value in self.headers.items()]
+        return CIMultiDictProxy(CIMultiDict(cleaned))
 
     @property
     def is_authorized(self) -> bool:
@@ -432,8 +489,9 @@ class UpstreamResponse(Struct, eq=False):
         length = response.headers.get("Content-Length", "")
         try:
             if length.isdigit() and int(length) <= SLICE:
-                return await response.read()
-            spool = Spool(BOUND, self._max_result)
+                body = await response.read()
+                return self.secrets.clean(body) if self.secrets.values else body
+            spool = Spool(BOUND, self._max_result, self.secrets)
             try:
                 async for chunk in response.content.iter_any():
                     for piece in slices(chunk):
@@ -448,7 +506,7 @@ class UpstreamResponse(Struct, eq=False):
             raise InvalidReplyError(self._address.server, str(error)) from None
         except self._address.failures as error:
             self.abandon()
-            raise self._address.failed(error) from error
+            raise self._address.failed(error, self.secrets) from error
         except BaseException:
             self.abandon()
             raise
@@ -460,7 +518,7 @@ class UpstreamResponse(Struct, eq=False):
         except InvalidReplyError:
             if self.is_json:
                 raise
-            kind = self.headers.get("Content-Type", "").split(";")[0].strip()[:80]
+            kind = self.clean_headers().get("Content-Type", "").split(";")[0].strip()[:80]
             raise InvalidReplyError(self._address.server, f"its answer is {kind or 'of no type'}") from None
 
     async def refusal(self) -> bytes:
@@ -476,11 +534,16 @@ class UpstreamResponse(Struct, eq=False):
         except self._address.failures:
             pass
         self.abandon() if size > MAX_REFUSAL else self.release()
-        return b"".join(pieces)[:MAX_REFUSAL]
+        return self.secrets.clean(b"".join(pieces))[:MAX_REFUSAL]
 
-    async def events(self, alive: Callable[[], None] = lambda: None) -> AsyncIterator[SpooledEvent]:
-        """Events until the stream ends. Lost when it breaks. `alive` is called for what comes, pings too."""
-        reader = EventReader(BOUND, self._max_result)
+    async def events(
+        self, alive: Callable[[], None] = lambda: None, *, as_they_are: str = ""
+    ) -> AsyncIterator[SpooledEvent]:
+        """Events until the stream ends. Lost when it breaks. `alive` is called for what comes, pings too.
+
+        Events named `as_they_are` keep the secrets in them: nobody sees those.
+        """
+        reader = EventReader(BOUND, self._max_result, self.secrets, as_they_are)
         blocks = 0
         try:
             async for chunk in self._response.content.iter_any():
@@ -499,7 +562,7 @@ class UpstreamResponse(Struct, eq=False):
         except SpoolError as error:
             raise InvalidReplyError(self._address.server, str(error)) from None
         except self._address.failures as error:
-            raise self._address.failed(error) from error
+            raise self._address.failed(error, self.secrets) from error
         finally:
             reader.discard()
 
@@ -538,6 +601,7 @@ class ModernHttpConnection:
         self._id = 0
         self._headers: dict[tuple[str, bytes], CIMultiDict[str]] = {}
         """By method and the name in the params, as JSON."""
+        self._watchers: dict[ChangeWatcher, None] = {}
 
     async def request(
         self,
@@ -586,6 +650,8 @@ class ModernHttpConnection:
                     continue
                 message = read_message(server, event.data)
                 if message.is_notification:
+                    for watcher in list(self._watchers):
+                        watcher(str(message.method), message.params)
                     await listener.notify(str(message.method), message.params)
                 elif message.is_request:
                     raise InvalidReplyError(
@@ -624,12 +690,12 @@ class ModernHttpConnection:
         """The modern era has none to send over HTTP: hanging up cancels."""
 
     def watch(self, watcher: ChangeWatcher) -> None:
-        raise NotImplementedError("a modern upstream is listened to by subscriptions/listen")
+        self._watchers[watcher] = None
 
     def unwatch(self, watcher: ChangeWatcher) -> None:
-        return None
+        self._watchers.pop(watcher, None)
 
-    def adopt(self, listener: RequestListener) -> None:
+    def adopt(self, listener: RequestListener | None) -> None:
         """A modern upstream says nothing outside of a request."""
 
     async def close(self) -> None:
@@ -652,7 +718,7 @@ def refusal(server: str, reply: UpstreamResponse, body: bytes = b"") -> Upstream
     """An HTTP error without JSON-RPC in it."""
     error = _refusal(server, reply, body)
     error.status = reply.status
-    error.location = reply.headers.get("Location")
+    error.location = reply.clean_headers().get("Location")
     error.said = _words(body)
     return error
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from ...config import Http
-from ...wire.errors import McpError
+from ...wire.errors import METHOD_NOT_FOUND, UNSUPPORTED_VERSION, McpError
 from ...wire.versions import LATEST_MODERN, Era
 from ..connection import SILENT, ClientProfile, UpstreamConnection, UpstreamInfo
 from ..errors import (
@@ -40,30 +40,31 @@ class HttpConnector:
         connect_timeout: float,
         max_result: int,
         era: Era | None = None,
-        first: Era = "modern",
         auth: EndpointAuth | None = None,
         open_timeout: float | None = None,
+        caller_keys: tuple[str, ...] = (),
+        known: tuple[str, ...] = (),
     ) -> None:
-        """`era` is the last known era of the upstream; without one, `first` is tried first.
+        """`era` is the last known era of the upstream.
 
-        `open_timeout` is for the whole handshake, if that may take longer than connecting.
+        `open_timeout` is for the whole handshake, if that may take longer than connecting. The last two are
+        as an endpoint has them.
         """
-        self._first = first
         self._server = server
         self._connect_timeout = open_timeout or connect_timeout
         self._era = era
         self._only_sse = where.transport == "sse"
         self._make_address = lambda: UpstreamEndpoint(
-            server, client, where.url, where.headers, connect_timeout, max_result, auth
+            server, client, where.url, where.headers, connect_timeout, max_result, auth, caller_keys, known
         )
         self._address: UpstreamEndpoint | None = None
 
-    async def open(self, profile: ClientProfile) -> UpstreamConnection:
+    async def open(self, profile: ClientProfile, era: Era | None = None) -> UpstreamConnection:
         if self._address is None:
             self._address = self._make_address()
         try:
             async with asyncio.timeout(self._connect_timeout):
-                connection = await self._agree(self._address, profile)
+                connection = await self._agree(self._address, profile, era)
         except TimeoutError as error:
             self._era = None
             raise NotReachedError(
@@ -81,21 +82,26 @@ class HttpConnector:
         self._era = connection.about.era
         return connection
 
-    async def _agree(self, address: UpstreamEndpoint, profile: ClientProfile) -> UpstreamConnection:
+    async def denies_modern(self, connection: UpstreamConnection) -> bool:
+        return False
+
+    async def _agree(
+        self, address: UpstreamEndpoint, profile: ClientProfile, era: Era | None
+    ) -> UpstreamConnection:
         if self._only_sse:
             return await _open(SseConnection(address), profile)
-        if (self._era or self._first) == "modern":
+        if (era or self._era or "modern") == "modern":
             return await self._modern(address, profile) or await self._legacy(address, profile)
         try:
             return await self._legacy(address, profile)
         except CredentialError:
             raise
         except UpstreamError as error:
-            if self._era is not None:  # another server may be there now; the next attempt finds out its era
-                raise
+            if era is None or _refuses(error):
+                raise  # another server may be there now; the next attempt finds out its era
             found = await self._modern(address, profile)
             if found is None:
-                raise error from None
+                raise error from error.__cause__
             return found
 
     async def _modern(self, address: UpstreamEndpoint, profile: ClientProfile) -> UpstreamConnection | None:
@@ -113,7 +119,7 @@ class HttpConnector:
             try:
                 return await _open(SseConnection(address), profile)
             except UpstreamError:
-                raise error from None
+                raise error from error.__cause__
 
     async def _discover(self, address: UpstreamEndpoint, profile: ClientProfile) -> UpstreamInfo | None:
         """Return None if it is not a modern server."""
@@ -139,6 +145,15 @@ class HttpConnector:
             raise
         except McpError:
             return None
+
+
+def _refuses(error: UpstreamError) -> bool:
+    """Whether a server that knows `initialize` does not want this client."""
+    said = error.__cause__
+    if not isinstance(said, McpError) or isinstance(said, UpstreamError):
+        return False
+    is_answer = not isinstance(said, HttpRpcError) or said.status < 400
+    return is_answer and said.code not in (METHOD_NOT_FOUND, UNSUPPORTED_VERSION)
 
 
 async def _open(connection: _OpenableConnection, profile: ClientProfile) -> UpstreamConnection:

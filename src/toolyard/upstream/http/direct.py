@@ -7,13 +7,14 @@ unpack what is compressed.
 
 import asyncio
 import os
-import re
 import select
+import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import httptools
+from aiohappyeyeballs import start_connection  # pyright: ignore[reportUnknownVariableType]
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from .client import HttpExchange, HttpFailures
@@ -112,15 +113,16 @@ class DirectHttpClient:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds):
+                # Not `create_connection` alone: uvloop's tries one address after the other.
+                found = await loop.getaddrinfo(url.raw_host, url.port, type=socket.SOCK_STREAM)
+                reached = await start_connection(found, happy_eyeballs_delay=0.25)
+                host = url.raw_host if tls is not None else None
                 _, wire = await loop.create_connection(
-                    lambda: _HttpWire(keep, self._wires),
-                    url.raw_host or "",
-                    url.port or 0,
-                    ssl=tls,
-                    happy_eyeballs_delay=0.25,
+                    lambda: _HttpWire(keep, self._wires), sock=reached, ssl=tls, server_hostname=host
                 )
-        except (OSError, UnicodeError) as error:  # OSError: also TimeoutError, and what TLS objects to
-            raise NotConnectedError(_first(error)) from error
+        # OSError: also TimeoutError, and what TLS objects to. RuntimeError: uvloop's.
+        except (OSError, UnicodeError, RuntimeError) as error:
+            raise NotConnectedError(_plain(error)) from error
         return wire
 
     def _secure(self) -> "ssl.SSLContext":
@@ -368,9 +370,8 @@ def _origin(url: "URL") -> tuple[str, str | None, int | None]:
     return url.scheme, url.raw_host, url.port
 
 
-def _first(error: Exception) -> Exception:
-    """Of several addresses that were tried in vain, what the first one said: asyncio joins their texts."""
-    found = re.search(r"\[Errno (\d+)\]", str(error))
-    if isinstance(error, OSError) and error.errno is None and found is not None:
-        return OSError(int(found[1]), os.strerror(int(found[1])))
+def _plain(error: Exception) -> Exception:
+    """What the system said, without the addresses that were tried; an error of TLS as it is."""
+    if isinstance(error, OSError) and type(error).__module__ == "builtins" and error.errno:
+        return OSError(error.errno, os.strerror(error.errno))
     return error

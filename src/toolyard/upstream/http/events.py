@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from ...wire.secrets import NO_SECRETS, KnownSecrets
 from ..messages.spool import Spool, Spooled
 
 MAX_FIELD = 64 * 1024
@@ -27,11 +28,18 @@ _NOWHERE = _Nowhere()
 
 
 class EventReader:
-    """Feed it bytes as they come; it yields whole events."""
+    """Feed it bytes as they come; it yields whole events.
 
-    def __init__(self, bound: int, limit: int) -> None:
+    The data of events have no `secrets`, but for those named `as_they_are`.
+    """
+
+    def __init__(
+        self, bound: int, limit: int, secrets: KnownSecrets = NO_SECRETS, as_they_are: str = ""
+    ) -> None:
         self._bound = bound
         self._limit = limit
+        self._secrets = secrets
+        self._as_they_are = as_they_are
         self._line = bytearray()
         self._held_cr = False
         self.blocks = 0
@@ -113,7 +121,8 @@ class EventReader:
 
     def _write(self, value: bytes) -> Spool:
         if self._data is None:
-            self._data = Spool(self._bound, self._limit)
+            secrets = NO_SECRETS if self._event == self._as_they_are else self._secrets
+            self._data = Spool(self._bound, self._limit, secrets)
         else:
             self._data.write(b"\n")
         self._data.write(value.removeprefix(b" "))

@@ -21,6 +21,7 @@ from ...wire.messages import (
     encode,
     recover_id,
 )
+from ...wire.secrets import KnownSecrets
 from ...wire.versions import LATEST_LEGACY
 from ..connection import (
     SILENT,
@@ -35,7 +36,7 @@ from ..connection import (
 from ..errors import ConnectionLostError, InvalidReplyError, NotReachedError, StaleSessionError, UpstreamError
 from ..handshake import initialize_params, read_initialized
 from ..messages.envelope import read_message, result_of
-from ..messages.router import MessagePipe, ServerRequestRouter
+from ..messages.router import HOME, MessagePipe, ServerRequestRouter
 from .client import UpstreamEndpoint, UpstreamResponse, names_session, refusal, rpc_error_in
 
 SESSION_GONE = (400, 404, 405, 406)
@@ -62,6 +63,8 @@ class LegacyHttpConnection:
         self.refused = 0
         """The HTTP status with which the server last refused a request."""
         self._headers = dict(address.headers)
+        self._sent = KnownSecrets(address.sent.values)
+        """What the session was sent: it may repeat a request's key after the request, on another stream."""
         self._id = 0
         self._router = ServerRequestRouter(self._respond)
         self._tokens: dict[str, RequestListener] = {}
@@ -69,10 +72,8 @@ class LegacyHttpConnection:
 
     async def open(self, profile: ClientProfile) -> None:
         self._id = 1
-        self._router.allow(profile.askable)
-        reply = await self._address.send(
-            "POST", self._headers, encode(JsonRpcRequest(1, "initialize", initialize_params(profile)))
-        )
+        self._router.allow(profile.may_be_asked)
+        reply = await self._send("POST", encode(JsonRpcRequest(1, "initialize", initialize_params(profile))))
         if reply.status != 200:
             raise await self._refused(reply)
         session, *others = reply.headers.getall("Mcp-Session-Id", [None])
@@ -83,13 +84,16 @@ class LegacyHttpConnection:
             )
         if session is not None and not _is_sendable(session):
             reply.abandon()
-            wants = f"it wants to have {session[:80]!r} back as Mcp-Session-Id, which cannot be sent"
+            shown = self._sent.clean_text(session)[:80]
+            wants = f"it wants to have {shown!r} back as Mcp-Session-Id, which cannot be sent"
             raise InvalidReplyError(self._address.server, wants)
         result = await self._answer(reply, 1, SILENT)
         self.about = read_initialized(self._address.server, result)
-        self._headers["MCP-Protocol-Version"] = self.about.version
+        # A new object: headers that were sent once are known, and taken for what they were.
+        agreed = {"MCP-Protocol-Version": self.about.version}
         if session is not None:
-            self._headers["Mcp-Session-Id"] = session
+            agreed["Mcp-Session-Id"] = session
+        self._headers = {**self._headers, **agreed}
         await self.notify("notifications/initialized", {})
         self._in_background(self._listen())
 
@@ -98,6 +102,12 @@ class LegacyHttpConnection:
         return self._router.busy
 
     # Sending
+
+    async def _send(
+        self, method: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> UpstreamResponse:
+        own = {**self._headers, **headers} if headers else self._headers
+        return await self._address.send(method, own, body, sent=self._sent)
 
     async def request(
         self,
@@ -114,8 +124,7 @@ class LegacyHttpConnection:
         if token is not None:
             self._tokens[token] = listener
         try:
-            own = {**self._headers, **headers} if headers else self._headers
-            reply = await self._address.send("POST", own, encode(JsonRpcRequest(id, method, params)))
+            reply = await self._send("POST", encode(JsonRpcRequest(id, method, params)), headers)
             if reply.status != 200:
                 raise await self._refused(reply, id)
             return await self._answer(reply, id, listener)
@@ -140,7 +149,7 @@ class LegacyHttpConnection:
         if not self.closed:
             try:
                 async with asyncio.timeout(POST_SECONDS):
-                    (await self._address.send("POST", self._headers, body)).release()
+                    (await self._send("POST", body)).release()
             except TimeoutError:
                 raise ConnectionLostError(
                     self.server, f"it did not accept a message within {POST_SECONDS:g} s"
@@ -230,8 +239,8 @@ class LegacyHttpConnection:
         return None, last, pause
 
     async def _resume(self, last: str) -> UpstreamResponse:
-        headers = {**self._headers, "Accept": "text/event-stream", "Last-Event-ID": last}
-        reply = await self._address.send("GET", headers, None)
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": last}
+        reply = await self._send("GET", headers=headers)
         if reply.status != 200 or not reply.is_stream:
             reply.abandon()
             raise ConnectionLostError(
@@ -242,9 +251,8 @@ class LegacyHttpConnection:
     async def _listen(self) -> None:
         """Read the session's own stream of messages outside any call. Not all servers have one."""
         while not self.closed:
-            headers = {**self._headers, "Accept": "text/event-stream"}
             with suppress(UpstreamError):
-                reply = await self._address.send("GET", headers, None)
+                reply = await self._send("GET", headers={"Accept": "text/event-stream"})
                 if reply.status == 404 and "Mcp-Session-Id" in self._headers:
                     reply.abandon()
                     self._end()
@@ -266,7 +274,7 @@ class LegacyHttpConnection:
             method = str(message.method)
             listener = self._router.listener_of(self._router.route_notification(method, message.params))
             if method == PROGRESS:
-                listener = self._tokens.get(_token(message.params))
+                listener = self._tokens.get(_token(message.params)) or self._router.listener_of(HOME)
             if listener is not None:
                 self._in_background(listener.notify(method, message.params))
 
@@ -276,7 +284,7 @@ class LegacyHttpConnection:
     def unwatch(self, watcher: ChangeWatcher) -> None:
         self._router.unwatch(watcher)
 
-    def adopt(self, listener: RequestListener) -> None:
+    def adopt(self, listener: RequestListener | None) -> None:
         self._router.adopt(listener)
 
     # Ending
@@ -295,7 +303,7 @@ class LegacyHttpConnection:
         if was_open and "Mcp-Session-Id" in self._headers:
             with suppress(UpstreamError, TimeoutError):
                 async with asyncio.timeout(CLOSE_SECONDS):
-                    (await self._address.send("DELETE", self._headers, None)).release()
+                    (await self._send("DELETE")).release()
 
 
 class _Progress(Struct):
@@ -321,6 +329,7 @@ async def _quietly(work: Any) -> None:
 
 
 ENDED = "its stream ended"
+ENDPOINT = "endpoint"
 
 
 class SseConnection(MessagePipe):
@@ -329,6 +338,7 @@ class SseConnection(MessagePipe):
     def __init__(self, address: UpstreamEndpoint) -> None:
         super().__init__(address.server, self._put)
         self._address = address
+        self._sent = KnownSecrets(address.sent.values)
         self._post_url: Any = None
         self._endpoint = asyncio.get_running_loop().create_future()
         """The address for POSTs, from the event `endpoint`."""
@@ -339,7 +349,7 @@ class SseConnection(MessagePipe):
 
     async def open(self, profile: ClientProfile) -> None:
         headers = {**self._address.headers, "Accept": "text/event-stream"}
-        reply = await self._address.send("GET", headers, None)
+        reply = await self._address.send("GET", headers, None, sent=self._sent)
         if reply.status != 200 or not reply.is_stream:
             reply.abandon()
             raise refusal(self.server, reply)
@@ -349,7 +359,7 @@ class SseConnection(MessagePipe):
             unnamed = "its stream ended before it named an address to POST to"
             raise NotReachedError(self.server, unnamed if self.reason == ENDED else self.reason)
         self._post_url = self._endpoint.result()
-        self.allow_requests(profile.askable)
+        self.allow_requests(profile.may_be_asked)
         self.about = read_initialized(
             self.server, await self.request("initialize", initialize_params(profile), SILENT)
         )
@@ -369,9 +379,11 @@ class SseConnection(MessagePipe):
     async def _read(self, reply: UpstreamResponse) -> None:
         reason = ENDED
         try:
-            async for event in reply.events():
-                if event.event == "endpoint" and isinstance(event.data, bytes):
-                    self._set_endpoint(event.data)
+            # The address may have the key that ours has; who else wants to read it gets it without.
+            async for event in reply.events(as_they_are=ENDPOINT):
+                if event.event == ENDPOINT:
+                    if isinstance(event.data, bytes):
+                        self._set_endpoint(event.data)
                 elif event.data:
                     self.receive(event.data)
         except UpstreamError as error:
@@ -386,9 +398,11 @@ class SseConnection(MessagePipe):
         try:
             target = self._address.url.join(URL(data.decode(errors="replace").strip()))
         except ValueError:
-            raise InvalidReplyError(self.server, f"its endpoint {data[:80]!r} is not an address") from None
+            shown = self._sent.clean(data)[:80]
+            raise InvalidReplyError(self.server, f"its endpoint {shown!r} is not an address") from None
         if target.origin() != self._address.url.origin():
-            raise InvalidReplyError(self.server, f"its endpoint is on another origin, {target.origin()}")
+            origin = self._sent.clean_text(str(target.origin()))
+            raise InvalidReplyError(self.server, f"its endpoint is on another origin, {origin}")
         if not self._endpoint.done():
             self._endpoint.set_result(target)
 
@@ -402,7 +416,7 @@ class SseConnection(MessagePipe):
         """Fail only its own request when the server refuses it, unless the status ends the session."""
         try:
             headers = {**self._address.headers, **request_headers}
-            reply = await self._address.send("POST", headers, body, self._post_url)
+            reply = await self._address.send("POST", headers, body, self._post_url, self._sent)
         except UpstreamError as error:
             self.receive_invalid(error, recover_id(body))
             return

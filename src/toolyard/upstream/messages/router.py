@@ -83,7 +83,7 @@ class ServerRequestRouter:
 
     def __init__(self, respond: Respond) -> None:
         self._respond = respond
-        self._allowed: frozenset[str] = frozenset()
+        self._allowed: frozenset[str] | None = frozenset()
         self._listeners: dict[int, RequestListener] = {}
         self._principals: set[str] = set()
         """The principals that ever used this connection; it is enough to know whether there are two."""
@@ -93,13 +93,13 @@ class ServerRequestRouter:
         self._watchers: dict[ChangeWatcher, None] = {}
         self._home: RequestListener | None = None
 
-    def adopt(self, listener: RequestListener) -> None:
+    def adopt(self, listener: RequestListener | None) -> None:
         """The connection belongs to one client: `listener` gets what is said or asked outside of a call."""
         self._home = listener
         self._call_added.set()
 
-    def allow(self, capabilities: frozenset[str]) -> None:
-        """Send the client requests that need these capabilities; all others are refused."""
+    def allow(self, capabilities: frozenset[str] | None) -> None:
+        """Send the client requests that need these capabilities, or all; all others are refused."""
         self._allowed = capabilities
 
     # Calls
@@ -168,7 +168,7 @@ class ServerRequestRouter:
     async def _result(self, request: _ServerRequest) -> Any:
         if request.method == "ping":
             return {}
-        if REQUEST_CAPABILITIES.get(request.method) not in self._allowed:
+        if self._allowed is not None and REQUEST_CAPABILITIES.get(request.method) not in self._allowed:
             raise McpError(METHOD_NOT_FOUND, f"the client does not support {request.method[:80]!r}")
         listener = self.listener_of(request.call)
         guessed = request.call is None
@@ -218,7 +218,8 @@ class ServerRequestRouter:
         if method in LISTS_CHANGED or method == RESOURCE_UPDATED:
             for watcher in list(self._watchers):
                 watcher(method, params)
-            return None
+            if self._home is not None:
+                return HOME
         if method == "notifications/cancelled":
             self._cancel_request(params)
             return None
@@ -321,7 +322,7 @@ class MessagePipe:
     def busy(self) -> bool:
         return self._router.busy
 
-    def allow_requests(self, capabilities: frozenset[str]) -> None:
+    def allow_requests(self, capabilities: frozenset[str] | None) -> None:
         """Let the server send requests that need these capabilities of the client."""
         self._router.allow(capabilities)
 
@@ -407,6 +408,8 @@ class MessagePipe:
             return
         if routing.token is not None:
             pending = self._tokens.get(str(routing.token))
+            if pending is None and self._router.listener_of(HOME) is not None:
+                self._tell_home(method, message.params)
         elif routing.meta is not None and routing.meta.subscription is not None:
             pending = self._pending.get(routing.meta.subscription)
         else:
@@ -425,7 +428,7 @@ class MessagePipe:
         self._telling.add(telling)
         telling.add_done_callback(self._telling.discard)
 
-    def adopt(self, listener: RequestListener) -> None:
+    def adopt(self, listener: RequestListener | None) -> None:
         self._router.adopt(listener)
 
     def watch(self, watcher: ChangeWatcher) -> None:

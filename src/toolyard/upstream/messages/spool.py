@@ -14,7 +14,8 @@ from functools import cache
 from io import FileIO
 
 from ...wire.call import StreamedResult
-from .slices import SLICE, NestingCheck, NestingError, next_turn
+from ...wire.secrets import NO_SECRETS, KnownSecrets
+from .slices import SLICE, NestingCheck, NestingError, next_turn, slices
 
 BOUND = 2**20
 LIMIT = 2**30
@@ -62,16 +63,28 @@ class CheckedText(bytes):
 
 
 class Spool:
-    """Collects one text, on disk beyond `bound`. A text longer than a slice is checked for nesting.
+    """Collects one text without `secrets`, on disk beyond `bound`. A text longer than a slice is checked for
+    nesting.
 
     `write` does all its work at once, so callers on the event loop write one slice at a time.
     """
 
-    __slots__ = ("_bound", "_buffer", "_checked", "_disk", "_limit", "_nesting", "_piece", "_size")
+    __slots__ = (
+        "_bound",
+        "_buffer",
+        "_checked",
+        "_disk",
+        "_limit",
+        "_nesting",
+        "_piece",
+        "_secrets",
+        "_size",
+    )
 
-    def __init__(self, bound: int = BOUND, limit: int = LIMIT) -> None:
+    def __init__(self, bound: int = BOUND, limit: int = LIMIT, secrets: KnownSecrets = NO_SECRETS) -> None:
         self._bound = bound
         self._limit = limit
+        self._secrets = secrets
         self._piece = min(_PIECE, max(bound, 1))
         self._buffer = bytearray()
         self._size = 0
@@ -92,20 +105,19 @@ class Spool:
             self._buffer += chunk[:HEAD]
             raise SpoolLimitError(self._limit)
         self._buffer += chunk
-        if self._disk is not None:
-            if len(self._buffer) >= self._piece:
-                self._spill()
-        elif self._size > self._bound:
-            self._spill()
-        elif len(self._buffer) - self._checked >= _CHECK_FROM:
+        if self._disk is None and self._size <= self._bound:
+            if len(self._buffer) - self._checked >= _CHECK_FROM:
+                self._check()
+        elif self._disk is None or len(self._buffer) >= self._piece:
             self._check()
+            self._spill()
 
     def finish(self) -> "bytes | Spooled":
         """Return the text; the spool cannot be used any more."""
         if self._disk is None and not self._checked:
             whole = bytes(self._buffer)
             self.discard()
-            return whole
+            return self._secrets.clean(whole) if self._secrets.values else whole
         self._finish_check()
         if self._disk is None:
             whole = CheckedText(self._buffer)
@@ -115,7 +127,9 @@ class Spool:
         return Spooled(disk, 0, self._size, self._nesting.values)
 
     def _finish_check(self) -> None:
-        self._check() if self._disk is None else self._spill()
+        self._check(is_last=True)
+        if self._disk is not None:
+            self._spill()
         try:
             self._nesting.finish()
         except NestingError as fault:
@@ -126,26 +140,32 @@ class Spool:
         self._disk = None
 
     def _spill(self) -> None:
-        self._check()
+        """Write what was checked."""
         try:
             if self._disk is None:
                 self._disk = _Disk()
-            with memoryview(self._buffer) as view:
+            with memoryview(self._buffer)[: self._checked] as view:
                 for start in range(0, len(view), _PIECE):
                     self._disk.append(bytes(view[start : start + _PIECE]))
         except OSError as error:
             raise SpoolFullError(error) from None
-        self._buffer.clear()
+        del self._buffer[: self._checked]
         self._checked = 0
 
-    def _check(self) -> None:
+    def _check(self, is_last: bool = False) -> None:
+        """Check what came since, without secrets; its end waits for more, as one of them may begin there."""
+        part = bytes(self._buffer[self._checked :])
+        if self._secrets.values:
+            came = len(part)
+            part, rest = (self._secrets.clean(part), b"") if is_last else self._secrets.clean_start(part)
+            self._buffer[self._checked :] = part + rest
+            self._size += len(part) + len(rest) - came
         try:
-            with memoryview(self._buffer)[self._checked :] as view:
-                for at in range(0, len(view), SLICE):
-                    self._nesting.feed(bytes(view[at : at + SLICE]))
+            for piece in slices(part):
+                self._nesting.feed(piece)
         except NestingError as fault:
             raise MalformedTextError(str(fault)) from None
-        self._checked = len(self._buffer)
+        self._checked += len(part)
 
 
 class Spooled(StreamedResult):

@@ -8,13 +8,15 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from ...config import Stdio
+from ...config.secrets import secret_values
 from ...telemetry.redaction import redact
-from ...wire.errors import McpError
+from ...wire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, McpError
+from ...wire.secrets import KnownSecrets
 from ...wire.text import clean
 from ...wire.versions import Era
-from ..connection import SILENT, ClientProfile, UpstreamInfo
+from ..connection import SILENT, ClientProfile, UpstreamConnection, UpstreamInfo
 from ..errors import ConnectionLostError, InvalidReplyError, NotReachedError, UpstreamError
-from ..handshake import discovery, initialize_params, read_discovery, read_initialized
+from ..handshake import DISCOVER, discovery, initialize_params, read_discovery, read_initialized
 from ..messages.router import MessagePipe
 from .install import ANOTHER, Install, may_download, progress_environment, start_seconds
 from .launch import StartError, prepare
@@ -30,18 +32,14 @@ unknown methods, and one that starts slowly looks the same."""
 class StdioConnection(MessagePipe):
     """The standard input and output of a process; closing it stops the process."""
 
-    def __init__(self, server: str, on_exit: Callable[[str], None], has_secret: bool = False) -> None:
-        """`on_exit` is called when the process ends and nobody here stopped it.
-
-        Of a program that has a caller's secret, nothing is quoted in the log.
-        """
+    def __init__(self, server: str, on_exit: Callable[[str], None]) -> None:
+        """`on_exit` is called when the process ends and nobody here stopped it."""
         super().__init__(server, self._put)
         self.process: Process | None = None
         self.has_answered = False
         """It has written a message, so its install is complete."""
         self._closing = False
         self._on_exit = on_exit
-        self._has_secret = has_secret
 
     def attach(self, process: Process) -> None:
         self.process = process
@@ -59,8 +57,7 @@ class StdioConnection(MessagePipe):
             self.receive_invalid(InvalidReplyError(self.server, line.reason), line.id)
         elif isinstance(line, bytes) and not line.lstrip().startswith(b"{"):
             # Many programs print a greeting or a warning. One that prints nothing else times out.
-            shown = f"{len(line)} bytes" if self._has_secret else repr(line[:120])
-            logger.debug("%s wrote a line that is not JSON to standard output: %s", self.server, shown)
+            logger.debug("%s wrote a line that is not JSON to standard output: %r", self.server, line[:120])
         else:
             self.has_answered = True
             self.receive(line)
@@ -89,13 +86,13 @@ class StdioConnector:
         era: Era | None = None,
         secret: str = "",
     ) -> None:
-        """`secret` is in the program's environment for one caller, and must not be in the log of all."""
+        """`secret` is in the program's environment for one caller, under whatever name."""
         self._server = server
         self._where = where
         self._start_timeout = start_timeout
         self._max_result = max_result
-        self._era = era
-        self._secret = secret
+        self._era: Era | None = era
+        self._secrets = KnownSecrets((*secret_values(where), secret))
         self._opening: list[StdioConnection] = []
         self._installs: list[Install] = []
         self._last_exit = ""
@@ -112,13 +109,13 @@ class StdioConnector:
         """For programs that are started from now on."""
         self._start_timeout = start_timeout
 
-    async def open(self, profile: ClientProfile) -> StdioConnection:
-        connection = StdioConnection(self._server, self._exited, bool(self._secret))
+    async def open(self, profile: ClientProfile, era: Era | None = None) -> StdioConnection:
+        connection = StdioConnection(self._server, self._exited)
         self._opening.append(connection)
         seconds = self._start_timeout or start_seconds(self._where)
         try:
             async with asyncio.timeout(seconds):
-                await self._start(connection, profile)
+                await self._start(connection, profile, era or self._era)
         except TimeoutError as error:
             self._era = None
             reason = f"it did not answer within {seconds:g} s of its start"
@@ -136,6 +133,19 @@ class StdioConnector:
         self._log_start(connection)
         return connection
 
+    async def denies_modern(self, connection: UpstreamConnection) -> bool:
+        """A program of both eras says that this session has the older one; others know no such method."""
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                await connection.request("server/discover", DISCOVER, SILENT)
+        except TimeoutError:
+            return True
+        except UpstreamError:
+            return False
+        except McpError as error:
+            return error.code in (METHOD_NOT_FOUND, INVALID_PARAMS)
+        return False
+
     def _exited(self, how: str) -> None:
         self._last_exit = how
 
@@ -147,27 +157,27 @@ class StdioConnector:
         else:
             logger.info("%s: runs as process %d", self._server, connection.process.pid)
 
-    async def _start(self, connection: StdioConnection, profile: ClientProfile) -> None:
+    async def _start(self, connection: StdioConnection, profile: ClientProfile, era: Era | None) -> None:
         """Start the process and shake hands. A failed start leaves nothing behind but a running install."""
         launch = prepare(self._where)
         install = Install(self._where, launch) if may_download(self._where) else None
         if install is None:
-            await self._run(connection, profile, None)
+            await self._run(connection, profile, era, None)
             return
         self._installs.append(install)
         try:
             await install.acquire()
-            await self._run(connection, profile, install)
+            await self._run(connection, profile, era, install)
         finally:
             self._installs.remove(install)
             install.finish(succeeded=bool(connection.about.version))
 
     async def _run(
-        self, connection: StdioConnection, profile: ClientProfile, install: Install | None
+        self, connection: StdioConnection, profile: ClientProfile, era: Era | None, install: Install | None
     ) -> None:
         try:
             await self._spawn(connection, install)
-            connection.about = await self._agree(connection, profile)
+            connection.about = await self._agree(connection, profile, era)
         except asyncio.CancelledError:  # no caller waits for it any more, or it timed out
             if install is None or connection.has_answered or not await install.detach():
                 await connection.close()
@@ -201,15 +211,25 @@ class StdioConnector:
             on_line=connection.receive_line,
             on_end=connection.end,
             limit=self._max_result,
-            secret=self._secret,
+            secrets=self._secrets,
         )
         connection.attach(process)
         if install is not None:
             await install.watch(process)
 
-    async def _agree(self, connection: StdioConnection, profile: ClientProfile) -> UpstreamInfo:
-        if self._era == "legacy":
-            return await self._initialize(connection, profile)
+    async def _agree(
+        self, connection: StdioConnection, profile: ClientProfile, era: Era | None
+    ) -> UpstreamInfo:
+        if era == "legacy":
+            try:
+                return await self._initialize(connection, profile)
+            except UpstreamError:
+                raise
+            except McpError:
+                found = await self._discover(connection, profile)
+                if found is None:
+                    raise
+                return found
         discovering = asyncio.ensure_future(self._discover(connection, profile))
         try:
             await asyncio.wait({discovering}, timeout=None if self._era == "modern" else PROBE_SECONDS)
@@ -252,7 +272,7 @@ class StdioConnector:
             return None
 
     async def _initialize(self, connection: StdioConnection, profile: ClientProfile) -> UpstreamInfo:
-        connection.allow_requests(profile.askable)
+        connection.allow_requests(profile.may_be_asked)
         about = read_initialized(
             self._server, await connection.request("initialize", initialize_params(profile), SILENT)
         )

@@ -25,6 +25,8 @@ _NAMES = """
 PASSED_ON = frozenset(_NAMES.split())
 PASSED_ON_PREFIXES = ("LC_", "XDG_")
 NESTING = "TOOLYARD_NESTING"
+SERVER_VARIABLES = "TOOLYARD_SERVER_VARIABLES"
+"""Tells `toolyard envs run` the names of the server's own variables: it installs without them."""
 
 
 class Program(Protocol):
@@ -57,7 +59,7 @@ class Launch(Struct, frozen=True):
     cwd: str | None
 
 
-def _is_harmless(name: str) -> bool:
+def is_harmless(name: str) -> bool:
     return name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)
 
 
@@ -69,8 +71,10 @@ def nesting(environment: Mapping[str, str]) -> int:
 
 def prepare(program: Program, parent: Mapping[str, str] | None = None) -> Launch:
     parent = os.environ if parent is None else parent
-    env = {name: value for name, value in parent.items() if _is_harmless(name)}
+    env = {name: value for name, value in parent.items() if is_harmless(name)}
     env.update(program.env)
+    if program.env and "envs" in program.args:
+        env[SERVER_VARIABLES] = " ".join(program.env)
     env[NESTING] = str(nesting(parent) + 1)
     cwd = None if program.cwd is None else _folder(program.cwd)
     if program.command == OWN_PROGRAM and shutil.which(OWN_PROGRAM, path=env.get("PATH", os.defpath)) is None:

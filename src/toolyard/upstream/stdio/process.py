@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 from ...wire.messages import Id
+from ...wire.secrets import NO_SECRETS, KnownSecrets
 from ..messages.envelope import guess_id
 from ..messages.spool import BOUND, LIMIT, TAIL, Spool, Spooled, SpoolError, format_size
 from . import groups
@@ -57,11 +58,15 @@ OutputLine = bytes | Spooled | SkippedLine
 
 
 class LineSplitter:
-    """Splits output into lines: longer ones than `bound` go to disk, longer ones than `limit` are skipped."""
+    """Splits output into lines without `secrets`.
 
-    def __init__(self, bound: int = BOUND, limit: int = LIMIT) -> None:
+    Longer ones than `bound` go to disk, longer ones than `limit` are skipped.
+    """
+
+    def __init__(self, bound: int = BOUND, limit: int = LIMIT, secrets: KnownSecrets = NO_SECRETS) -> None:
         self._bound = bound
         self._limit = limit
+        self._secrets = secrets
         self._short = min(bound, limit)
         self._open: Spool | SkippedLine | None = None
         self.skipped = 0
@@ -75,7 +80,7 @@ class LineSplitter:
             if self._open is None and end - start <= self._short:
                 line = data[start:end]
                 if line and not line.isspace():
-                    lines.append(line)
+                    lines.append(self._secrets.clean(line) if self._secrets.values else line)
             else:
                 self._add(data[start:end])
                 lines += self.finish()
@@ -105,7 +110,7 @@ class LineSplitter:
 
     def _add(self, piece: bytes) -> None:
         if self._open is None:
-            self._open = Spool(self._bound, self._limit)
+            self._open = Spool(self._bound, self._limit, self._secrets)
         if isinstance(self._open, SkippedLine):
             self.skipped += len(piece)
             self._open.add(piece)
@@ -176,7 +181,7 @@ class Process:
         on_end: Callable[[str], None],
         limit: int,
         max_memory: int,
-        secret: str = "",
+        secrets: KnownSecrets = NO_SECRETS,
     ) -> None:
         self.name = name
         self.pid = 0
@@ -184,9 +189,9 @@ class Process:
         self._on_line = on_line
         self._on_end = on_end
         self._max_memory = max_memory
-        self._splitter = LineSplitter(BOUND, limit)
+        self._splitter = LineSplitter(BOUND, limit, secrets)
         self._lines = LineQueue(self._deliver, self._pause_output, self._resume_output)
-        self._stderr = ErrorStream(name, secret)
+        self._stderr = ErrorStream(name, secrets)
         self._resuming: asyncio.TimerHandle | None = None
         self._started: int | None = None
         self._ready = asyncio.Event()
@@ -205,14 +210,14 @@ class Process:
         on_line: Callable[[OutputLine], None],
         on_end: Callable[[str], None],
         limit: int,
-        secret: str = "",
+        secrets: KnownSecrets = NO_SECRETS,
     ) -> "Process":
         """Start it, or raise StartError. `on_end` is called once, with the reason, after it was reaped.
 
-        `secret` is taken out of what it writes to its standard error.
+        `secrets` are taken out of whatever it writes.
         """
         launch = prepare(where)
-        process = cls(name, on_line, on_end, limit, where.max_memory, secret)
+        process = cls(name, on_line, on_end, limit, where.max_memory, secrets)
         try:
             handle = await _spawned(launch)
         except (OSError, ValueError) as error:

@@ -5,12 +5,16 @@ import re
 import time
 from collections import deque
 
-from ..errors import HIDDEN, MIN_HIDDEN
+from ...wire.secrets import NO_SECRETS, KnownSecrets
 
 MAX_LINE = 2000
 KEPT = 60
 LINES_PER_SECOND = 100
-BYTES_PER_SECOND = 8 * 2**20
+BYTES_PER_SECOND = 256 * 2**20
+"""With `LINE_COST` for each line: reading as much takes less than a tenth of a second. A program that writes
+more has to wait, and answers nothing meanwhile."""
+LINE_COST = 40
+"""Taking a line costs as much as so many bytes."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
 
@@ -66,10 +70,10 @@ _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " 
 class ErrorStream:
     """Limits the lines logged and the bytes read in each second, so that a flood stays cheap."""
 
-    def __init__(self, name: str, secret: str = "") -> None:
-        """`secret` was given to the program by its caller, and is in no line that it writes."""
+    def __init__(self, name: str, secrets: KnownSecrets = NO_SECRETS) -> None:
+        """`secrets` were given to the program, and are in none of its lines."""
         self._logger = logging.getLogger(f"toolyard.upstream.{name}")
-        self._secret = secret if len(secret) >= MIN_HIDDEN else ""
+        self._secrets = secrets
         self._kept: deque[bytes] = deque(maxlen=KEPT)
         self._rest = b""
         self._second = 0
@@ -96,10 +100,10 @@ class ErrorStream:
             self._summarise()
             self._second = int(now)
             self._lines = self._bytes = 0
-        self._bytes += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > MAX_LINE:
-            lines.append(self._rest[: MAX_LINE + 1])
+        self._bytes += len(data) + LINE_COST * len(lines)
+        if len(self._rest) > MAX_LINE + self._secrets.reach:  # so that none is torn at the cut
+            lines.append(self._cut(self._rest))
             self._rest = b""
         self._add(lines)
         return 0.0 if self._bytes < BYTES_PER_SECOND else self._second + 1 - now
@@ -114,17 +118,21 @@ class ErrorStream:
         room = max(0, LINES_PER_SECOND - self._lines)
         self._lines += len(lines)
         self._left_out += max(0, len(lines) - room)
-        self._kept.extend(line[: MAX_LINE + 1] for line in lines[-KEPT:] if line.strip())
+        self._kept.extend(self._cut(line) for line in lines[-KEPT:] if line.strip())
         if self._logger.isEnabledFor(logging.INFO):
             for line in lines[:room]:
-                if text := self._readable(line):
+                if text := self._readable(self._cut(line)):
                     # npm writes one such line for each package that it fetches.
                     level = logging.DEBUG if text.startswith("npm http ") else logging.INFO
                     self._logger.log(level, "%s", text)
 
+    def _cut(self, line: bytes) -> bytes:
+        return (self._secrets.clean(line) if self._secrets.values else line)[: MAX_LINE + 1]
+
     def _readable(self, line: bytes) -> str:
         text = readable(line)
-        return text.replace(self._secret, HIDDEN) if self._secret else text
+        # Again, as colours may have stood in the middle of one.
+        return self._secrets.clean_text(text) if self._secrets.values else text
 
     def _summarise(self) -> None:
         if self._left_out:

@@ -10,8 +10,11 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 from msgspec import Raw, Struct, field
 
-from ...kit.calls.content import ToolError
+from ...catalogue.catalogue import CatalogueEntry
+from ...composio import failure, without_failure
+from ...kit.calls.content import ToolError, error_result
 from ...kit.schema.validation import explain
+from ...languages import said
 from ...sessions.profile_errors import ProfileError
 from ...state.store import StateError
 from ...wire.call import Call, thread_of
@@ -35,6 +38,8 @@ class MetaTool(Struct, kw_only=True):
     input_schema: dict[str, Any]
     answer: MetaToolHandler
     title: str = ""
+    is_counted: bool = False
+    """Whether limits count it, because it searches or asks servers. Calls that it makes count anyway."""
     annotations: dict[str, Any] = {}
     output_schema: dict[str, Any] | None = None
 
@@ -55,6 +60,11 @@ class Dialect(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def search_tool(self) -> str:
+        """The name of the tool that finds others."""
+        ...
+
     def tools(self) -> Sequence[MetaTool]: ...
 
 
@@ -68,6 +78,15 @@ class RenamingDialect(Protocol):
 
     async def full_name(self, service: MetaToolService, call: Call, name: str) -> str | None:
         """Return the full name of a tool; None for an unknown name, ToolError for one not usable here."""
+        ...
+
+
+@runtime_checkable
+class StrictDialect(Protocol):
+    """A dialect whose tools are found or enabled before they are called by name."""
+
+    async def check(self, service: MetaToolService, call: Call, tool: CatalogueEntry) -> None:
+        """Raise ToolError if the conversation neither found the tool nor has it enabled."""
         ...
 
 
@@ -100,7 +119,13 @@ class BadCallError(ToolError):
 
     def __init__(self, tool: str, fault: str, example: dict[str, Any]) -> None:
         valid = msgspec.json.encode(example).decode()
-        super().__init__(f"{tool}: {fault.rstrip('.')}. Valid example: {tool}({valid})")
+        fault = fault.rstrip(".")
+        super().__init__(
+            said(
+                f"{tool}: {fault}. Valid example: {tool}({valid})",
+                f"{tool}: {fault}. Exemplo válido: {tool}({valid})",
+            )
+        )
 
 
 def meta_tool(
@@ -126,6 +151,7 @@ def meta_tool(
         input_schema=texts.schema(),
         annotations=texts.hints,
         answer=handler,
+        is_counted=texts.hints is not ACTS,
     )
 
 
@@ -150,6 +176,13 @@ def _decode_text(property: dict[str, Any] | None, value: Any) -> Any:
         return msgspec.json.decode(value)
     except msgspec.DecodeError:
         return value
+
+
+def refusal(reason: str) -> CallToolResult:
+    """Build the answer to a call that failed before a server had it: words, and Composio's form of them."""
+    result = error_result(reason)
+    result.structured_content = Raw(msgspec.json.encode(failure(clean(reason))))
+    return result
 
 
 def json_reply(data: Any, *, failed: bool = False) -> CallToolResult:
@@ -180,10 +213,8 @@ def reply_of(result: dict[str, Any]) -> ComposioReply:
     data = _data(result)
     if not result.get("isError"):
         return ComposioReply(data)
-    texts = _texts(result)
-    return ComposioReply(
-        data if result.get("structuredContent") else {}, "\n".join(texts) or "The tool failed"
-    )
+    own = without_failure(data) if result.get("structuredContent") else {}
+    return ComposioReply(own, "\n".join(_texts(result)) or said("The tool failed", "A ferramenta falhou"))
 
 
 def _data(result: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from ...callers.grants import IssuedGrant
 from ...config.patterns import PatternError, parse
 from ...kit.calls.content import ToolError
 from ...kit.schema.validation import explain
-from ...results.query.reader import MOST_ITEMS, ReadResultError
+from ...languages import said
+from ...results.query.reader import MOST_ITEMS, answers_sql
 from ...search.documents import ToolQuery
 from ...state.store import StateError
 from ...wire.call import Call, Principal
@@ -31,9 +32,6 @@ from .definitions import MetaTool
 MAKE_GRANT = "make_grant"
 MAX_MINUTES = 60 * 24 * 366
 
-_SESSION = {"type": "string", "description": "session.id of an earlier answer, to go on with it"}
-_TOOL = {"type": "string", "description": "Full name, as search_tools gave it"}
-_ARGUMENTS = {"type": "object", "description": "As in the tool's input_schema"}
 _FOUND = {
     "type": "object",
     "properties": {
@@ -53,12 +51,30 @@ _READS = {"readOnlyHint": True, "openWorldHint": False}
 
 def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[str, Any]]:
     """Return description, schemas and hints by name, with these upper limits."""
+    session = {
+        "type": "string",
+        "description": said(
+            "session.id of an earlier answer, to go on with it",
+            "session.id de uma resposta anterior, para continuar a partir dela",
+        ),
+    }
+    tool = {
+        "type": "string",
+        "description": said("Full name, as search_tools gave it", "Nome completo, como search_tools o deu"),
+    }
+    given = {
+        "type": "object",
+        "description": said("As in the tool's input_schema", "Como no input_schema da ferramenta"),
+    }
     return {
         "search_tools": {
-            "description": (
+            "description": said(
                 "Find tools for what you want to do, among all that are available. Begin here. One query for "
                 "each step of the task, in plain words. A result without input_schema: describe_tools; one "
-                "that is not connected: manage_connections. Then call_tool with its full name."
+                "that is not connected: manage_connections. Then call_tool with its full name.",
+                "Encontra ferramentas para o que você quer fazer, entre todas as disponíveis. Comece aqui. "
+                "Uma consulta para cada passo da tarefa, em palavras simples. Resultado sem input_schema: "
+                "describe_tools; sem conexão: manage_connections. Depois, call_tool com o nome completo.",
             ),
             "input_schema": _object(
                 {
@@ -70,20 +86,31 @@ def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[s
                             {
                                 "use_case": {
                                     "type": "string",
-                                    "description": 'The task, e.g. "send an email to a customer"',
+                                    "description": said(
+                                        'The task, e.g. "send an email to a customer"',
+                                        'A tarefa, por exemplo "enviar um e-mail a um cliente"',
+                                    ),
                                 },
                                 "known_fields": {
                                     "type": "string",
-                                    "description": 'What you know already: "name:value, …"',
+                                    "description": said(
+                                        'What you know already: "name:value, …"',
+                                        'O que você já sabe: "nome:valor, …"',
+                                    ),
                                 },
                                 "category": {"type": "string"},
-                                "server": {"type": "string", "description": "Only tools of this server"},
+                                "server": {
+                                    "type": "string",
+                                    "description": said(
+                                        "Only tools of this server", "Só ferramentas deste servidor"
+                                    ),
+                                },
                                 "limit": {"type": "integer", "minimum": 1, "maximum": limit},
                             },
                             "use_case",
                         ),
                     },
-                    "session": _SESSION,
+                    "session": session,
                 },
                 "queries",
             ),
@@ -114,24 +141,33 @@ def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[s
             "annotations": _READS,
         },
         "describe_tools": {
-            "description": "Full descriptions and argument schemas of tools, to read before you call them.",
+            "description": said(
+                "Full descriptions and argument schemas of tools, to read before you call them.",
+                "Descrições completas e esquemas de argumentos das ferramentas, para ler antes de chamá-las.",
+            ),
             "input_schema": _object(
                 {
-                    "tools": {"type": "array", "minItems": 1, "maxItems": items, "items": _TOOL},
-                    "session": _SESSION,
+                    "tools": {"type": "array", "minItems": 1, "maxItems": items, "items": tool},
+                    "session": session,
                 },
                 "tools",
             ),
             "annotations": _READS,
         },
         "call_tool": {
-            "description": "Call one tool. The arguments are checked first; the result is the tool's own.",
-            "input_schema": _object({"tool": _TOOL, "arguments": _ARGUMENTS, "session": _SESSION}, "tool"),
+            "description": said(
+                "Call one tool. The arguments are checked first; the result is the tool's own.",
+                "Chama uma ferramenta. Os argumentos são verificados antes; o resultado é o da ferramenta.",
+            ),
+            "input_schema": _object({"tool": tool, "arguments": given, "session": session}, "tool"),
         },
         "call_tools": {
-            "description": (
+            "description": said(
                 "Call several tools at once, when none needs another's result. Results come in the same "
-                "order; a failure does not affect the others. Call a tool that asks the user alone."
+                "order; a failure does not affect the others. Call a tool that asks the user alone.",
+                "Chama várias ferramentas de uma vez, quando nenhuma precisa do resultado de outra. Os "
+                "resultados vêm na mesma ordem; uma falha não afeta as outras. Chame sozinha a que pergunta "
+                "ao usuário.",
             ),
             "input_schema": _object(
                 {
@@ -139,19 +175,31 @@ def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[s
                         "type": "array",
                         "minItems": 1,
                         "maxItems": items,
-                        "items": _object({"tool": _TOOL, "arguments": _ARGUMENTS}, "tool"),
+                        "items": _object({"tool": tool, "arguments": given}, "tool"),
                     },
-                    "parallel": {"type": "integer", "minimum": 1, "description": "Most calls at a time"},
-                    "seconds": {"type": "number", "description": "Cancel unfinished calls after this"},
-                    "session": _SESSION,
+                    "parallel": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": said("Most calls at a time", "Máximo de chamadas ao mesmo tempo"),
+                    },
+                    "seconds": {
+                        "type": "number",
+                        "description": said(
+                            "Cancel unfinished calls after this",
+                            "Depois disto, cancela as chamadas não terminadas",
+                        ),
+                    },
+                    "session": session,
                 },
                 "calls",
             ),
         },
         "manage_connections": {
-            "description": (
+            "description": said(
                 "Whether servers and apps are connected. For one that is not: link gives an address for "
-                "the user to authorise it at, wait returns when they have. disconnect ends a connection."
+                "the user to authorise it at, wait returns when they have. disconnect ends a connection.",
+                "Se servidores e aplicativos estão conectados. Para um que não está: link dá o endereço em "
+                "que o usuário o autoriza, wait volta quando isso foi feito. disconnect encerra uma conexão.",
             ),
             "input_schema": _object(
                 {
@@ -159,14 +207,16 @@ def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[s
                     "names": {
                         "type": "array",
                         "items": {"type": "string"},
-                        "description": "Servers or apps; all without it",
+                        "description": said(
+                            "Servers or apps; all without it", "Servidores ou aplicativos; sem isto, todos"
+                        ),
                     },
                     "seconds": {
                         "type": "number",
                         "default": 60,
-                        "description": "How long to wait, up to 600",
+                        "description": said("How long to wait, up to 600", "Quanto esperar, até 600"),
                     },
-                    "session": _SESSION,
+                    "session": session,
                 }
             ),
         },
@@ -262,7 +312,12 @@ async def _call_many(service: MetaToolService, call: Call, arguments: dict[str, 
 async def _connections(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
     given = _read(arguments, _Connections, {"action": "link", "names": ["gmail"]})
     if given.action in ("link", "disconnect") and not given.names:
-        raise ToolError(f'"names" is missing: name what to {given.action}')
+        raise ToolError(
+            said(
+                f'"names" is missing: name what to {given.action}',
+                f'Falta "names": diga a que se refere {given.action}',
+            )
+        )
     found = await service.connections(
         call, given.names, given.action, seconds=given.seconds, session=given.session
     )
@@ -291,20 +346,26 @@ class NativeDialect:
     """`grants` makes tokens for sub-agents; without it there is no `make_grant`."""
 
     name = "native"
+    search_tool = "search_tools"
 
     def __init__(self, grants: "GrantMaker | None" = None) -> None:
         self._grants = grants
 
     def tools(self) -> Sequence[MetaTool]:
         answers = {
-            "search_tools": _search,
+            self.search_tool: _search,
             "describe_tools": _describe,
             "call_tool": _call,
             "call_tools": _call_many,
             "manage_connections": _connections,
         }
         definitions = native_definitions(MAX_QUERIES, MAX_ITEMS, MAX_LIMIT)
-        tools = [MetaTool(name=name, answer=answer, **definitions[name]) for name, answer in answers.items()]
+        tools = [
+            MetaTool(
+                name=name, answer=answer, is_counted=answer not in (_call, _call_many), **definitions[name]
+            )
+            for name, answer in answers.items()
+        ]
         return tools if self._grants is None else [*tools, make_grant_tool(self._grants)]
 
 
@@ -314,7 +375,10 @@ def _read(arguments: dict[str, Any], kind: type[T], example: dict[str, Any]) -> 
         return msgspec.convert(_decode_inner(arguments), kind)
     except (msgspec.ValidationError, RecursionError) as error:
         valid = msgspec.json.encode(example).decode()
-        raise ToolError(f"{explain(error)}. Valid example: {valid}") from None
+        fault = explain(error)
+        raise ToolError(
+            said(f"{fault}. Valid example: {valid}", f"{fault}. Exemplo válido: {valid}")
+        ) from None
 
 
 def _decode_inner(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -385,59 +449,100 @@ def _repeats_structured(block: dict[str, Any], structured: Any) -> bool:
         return False
 
 
-_READ_DESCRIPTION = (
-    "Read more of a truncated result: a page of items or lines, a JMESPath query, or one SQL SELECT over the "
-    "table `result`, a row per item. All of them see what the preview shows: a list of records is a list of "
-    "records, however it was sent. Prefer a query that answers the question to paging."
-)
-_READ_INPUT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "id": {"type": "string", "description": "The result's id: the end of storage.resource."},
-        "offset": {"type": "integer", "minimum": 0},
-        "limit": {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS},
-        "query": {
-            "type": "string",
-            "description": "JMESPath from what the preview shows: [?state=='open'].title, length(@)",
+def _read_description() -> str:
+    ways = (
+        said(
+            "a page of items or lines, a JMESPath query, or one SQL SELECT over the table `result`, "
+            "a row per item",
+            "uma página de itens ou linhas, uma consulta JMESPath, ou um SELECT em SQL sobre a tabela "
+            "`result`, uma linha por item",
+        )
+        if answers_sql()
+        else said(
+            "a page of items or lines, or a JMESPath query",
+            "uma página de itens ou linhas, ou uma consulta JMESPath",
+        )
+    )
+    return said(
+        f"Read more of a truncated result: {ways}. All of them see what the preview shows: a list of records "
+        "is a list of records, however it was sent. Prefer a query that answers the question to paging.",
+        f"Lê mais de um resultado encurtado: {ways}. Todos veem o que a prévia mostra: uma lista de "
+        "registros é uma lista de registros, como quer que tenha sido enviada. Prefira uma consulta que "
+        "responda à pergunta a ler página por página.",
+    )
+
+
+def _read_input() -> dict[str, Any]:
+    sql = {"type": "string", "description": "SELECT state, count(*) FROM result GROUP BY state"}
+    return _object(
+        {
+            "id": {
+                "type": "string",
+                "description": said(
+                    "The result's id: the end of storage.resource.",
+                    "O id do resultado: o fim de storage.resource.",
+                ),
+            },
+            "offset": {"type": "integer", "minimum": 0},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS},
+            "query": {
+                "type": "string",
+                "description": said(
+                    "JMESPath from what the preview shows: [?state=='open'].title, length(@)",
+                    "JMESPath a partir do que a prévia mostra: [?state=='open'].title, length(@)",
+                ),
+            },
+            **({"sql": sql} if answers_sql() else {}),
         },
-        "sql": {"type": "string", "description": "SELECT state, count(*) FROM result GROUP BY state"},
-    },
-    "required": ["id"],
-}
+        "id",
+    )
 
 
 def read_result_tool(stored: StoredResults) -> MetaTool:
     async def answer(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
-        try:
-            body = await stored.read_result(call, arguments)
-        except ReadResultError as error:
-            raise ToolError(str(error)) from None
-        return CallToolResult(content=[Text(body.decode())], structured_content=Raw(body))
+        return await stored.answer(call, arguments)
 
     return MetaTool(
         name=READ_RESULT,
-        title="Read a stored result",
-        description=_READ_DESCRIPTION,
-        input_schema=_READ_INPUT,
+        title=said("Read a stored result", "Ler um resultado guardado"),
+        description=_read_description(),
+        input_schema=_read_input(),
         answer=answer,
         annotations={"readOnlyHint": True, "openWorldHint": False},
     )
 
 
-_GRANT_INPUT = _object(
-    {
-        "name": {"type": "string", "description": "The sub-agent, e.g. report-writer"},
-        "allow": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "SERVER, SERVER/TOOL or SERVER/*:read; everything you may use without it",
+def _grant_input() -> dict[str, Any]:
+    patterns = {"type": "array", "items": {"type": "string"}}
+    return _object(
+        {
+            "name": {
+                "type": "string",
+                "description": said(
+                    "The sub-agent, e.g. report-writer", "O subagente, por exemplo report-writer"
+                ),
+            },
+            "allow": {
+                **patterns,
+                "description": said(
+                    "SERVER, SERVER/TOOL or SERVER/*:read; everything you may use without it",
+                    "SERVIDOR, SERVIDOR/FERRAMENTA ou SERVIDOR/*:read; sem isto, tudo o que você pode usar",
+                ),
+            },
+            "deny": {**patterns, "description": said("The same, taken away", "O mesmo, tirado")},
+            "minutes": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "description": said("Until it ends", "Até que termine"),
+            },
+            "calls": {
+                "type": "integer",
+                "minimum": 1,
+                "description": said("How many calls it permits", "Quantas chamadas permite"),
+            },
         },
-        "deny": {"type": "array", "items": {"type": "string"}, "description": "The same, taken away"},
-        "minutes": {"type": "number", "exclusiveMinimum": 0, "description": "Until it ends"},
-        "calls": {"type": "integer", "minimum": 1, "description": "How many calls it permits"},
-    },
-    "name",
-)
+        "name",
+    )
 
 
 class _MakeGrant(Struct):
@@ -497,12 +602,14 @@ def make_grant_tool(grants: GrantMaker) -> MetaTool:
 
     return MetaTool(
         name=MAKE_GRANT,
-        title="Make a grant for a sub-agent",
-        description=(
+        title=said("Make a grant for a sub-agent", "Conceder acesso a um subagente"),
+        description=said(
             "Make a token for a sub-agent, with the tools, time and calls it needs and never more than you "
-            "have. The token is a secret: give it to that sub-agent only."
+            "have. The token is a secret: give it to that sub-agent only.",
+            "Faz um token para um subagente, com as ferramentas, o tempo e as chamadas de que ele precisa e "
+            "nunca mais do que você tem. O token é secreto: dê-o só a esse subagente.",
         ),
-        input_schema=_GRANT_INPUT,
+        input_schema=_grant_input(),
         answer=answer,
         annotations={"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False},
     )

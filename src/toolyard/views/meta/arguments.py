@@ -13,6 +13,8 @@ from urllib.parse import unquote
 
 import msgspec
 
+from ...kit.schema.validation import reason_here
+from ...languages import said
 from ...results.limits import OPTION_NAMES
 from ...wire.text import clean
 
@@ -160,7 +162,6 @@ MAX_TOLD = 200_000
 MAX_BACKTRACKS = 100_000
 MAX_FAULTS = 5
 MAX_SHOWN = 400
-TOO_MANY_FAULTS = "there are too many faults to list; compare the arguments with the tool's input schema"
 _OPTIONS = frozenset(OPTION_NAMES)
 _HEAVY = (b'"$ref"', b'"$dynamicRef"', b'"$recursiveRef"', b'"unevaluated', b'"pattern')
 
@@ -213,7 +214,7 @@ class ArgumentCheck:
             return []
         if steps * depth > MAX_TOLD:
             # A pattern that hit the backtracking limit also counts as not matching, so nothing is certain.
-            return [] if self._weight.has_patterns else [TOO_MANY_FAULTS]
+            return [] if self._weight.has_patterns else [_too_many()]
         return self._found(arguments)
 
     def _found(self, arguments: dict[str, Any]) -> list[str]:
@@ -231,11 +232,16 @@ class ArgumentCheck:
         kind = error.kind
         if kind.name == "required":
             name = str(kind.property)
-            return f"{_within(where, name)!r} is missing{self._expected([*error.instance_path, name])}"
+            missing, expected = _within(where, name), self._expected([*error.instance_path, name])
+            return said(f"{missing!r} is missing{expected}", f"falta {missing!r}{expected}")
         if kind.name == "additionalProperties":
             names = ", ".join(repr(_within(where, name)) for name in kind.unexpected[:MAX_FAULTS])
-            return f"{names} not known; the tool takes {self._names(error.instance_path)}"
-        told = clean(error.message)[:MAX_SHOWN]
+            known = self._names(error.instance_path)
+            return said(
+                f"{names} not known; the tool takes {known}",
+                f"desconhecido: {names}; a ferramenta aceita {known}",
+            )
+        told = reason_here(clean(error.message))[:MAX_SHOWN]
         return f"{where!r}: {told}{self._expected(error.instance_path)}" if where else told
 
     def _expected(self, path: list[str | int]) -> str:
@@ -243,10 +249,13 @@ class ArgumentCheck:
         if not found:
             return ""
         shown = msgspec.json.encode(found).decode()
-        return f"; expected {shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 1] + '…'}"
+        shown = shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 1] + "…"
+        return said(f"; expected {shown}", f"; esperado {shown}")
 
     def _names(self, path: list[str | int]) -> str:
-        return ", ".join(map(repr, list(_members(self._part(path).get("properties")))[:40])) or "none"
+        return ", ".join(map(repr, list(_members(self._part(path).get("properties")))[:40])) or said(
+            "none", "nenhum"
+        )
 
     def _part(self, path: list[str | int]) -> Node:
         """Returns the schema of the value at a path, as far as that is simple."""
@@ -263,6 +272,13 @@ class ArgumentCheck:
             return _members(resolve_reference(self._schema, part["$ref"])) if "$ref" in part else part
         except (LookupError, TypeError, ValueError):
             return {}
+
+
+def _too_many() -> str:
+    return said(
+        "there are too many faults to list; compare the arguments with the tool's input schema",
+        "há erros demais para listar; compare os argumentos com o esquema de entrada da ferramenta",
+    )
 
 
 class ArgumentChecks:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...dispatch.remote import AppConnection, Remote
+from ...languages import said
 from ...state.store import StateError
 from ...upstream.accounts import Accounts
 from ...upstream.errors import CredentialError, UpstreamError
@@ -16,6 +17,7 @@ from ...wire.call import Call
 from ...wire.errors import McpError
 from ..context import MetaToolContext
 from ..instructions import brief
+from .search import no_answer_within, unknown_server
 
 logger = logging.getLogger("toolyard.views")
 
@@ -86,8 +88,8 @@ class ConnectionManager:
         return named
 
     def _unknown(self, call: Call, name: str) -> AppConnection:
-        names = ", ".join(list(self._context.view_context.visible(call).servers)[:20]) or "none"
-        return AppConnection(name[:80], "", "none", message=f"unknown server; available: {names}")
+        servers = self._context.view_context.visible(call).servers
+        return AppConnection(name[:80], "", "none", message=unknown_server(servers))
 
     # Mounted servers
 
@@ -126,9 +128,11 @@ class ConnectionManager:
         server = self._server(call, name)
         if not server.is_active:
             # Lists are read with another account than this caller's.
-            return replace(
-                server, message=f"you are connected, but its lists cannot be read: {server.message}"
+            message = said(
+                f"you are connected, but its lists cannot be read: {server.message}",
+                f"você está conectado, mas não é possível ler as listas dele: {server.message}",
             )
+            return replace(server, message=message)
         return AppConnection(name, "", "active", message=f"{server.message}; {state.reason}")
 
     async def _wait_for(self, call: Call, servers: list[str], request: ConnectionRequest) -> None:
@@ -149,7 +153,12 @@ class ConnectionManager:
             status = "initiated" if server.state == "starting" else "failed"
             return AppConnection(name, "", status, message=brief(server.reason_unavailable))
         count = len(server.entries["tools"])
-        return AppConnection(name, "", "active", message=f"{count} tool" if count == 1 else f"{count} tools")
+        message = (
+            said(f"{count} tool", f"{count} ferramenta")
+            if count == 1
+            else said(f"{count} tools", f"{count} ferramentas")
+        )
+        return AppConnection(name, "", "active", message=message)
 
     # Apps of a remote
 
@@ -163,7 +172,7 @@ class ConnectionManager:
             async with asyncio.timeout(timeout):
                 return await self._ask_remote(call, remote, apps, request)
         except TimeoutError:
-            reason = f"it did not answer within {timeout:g} s"
+            reason = no_answer_within(timeout)
         except StateError as error:
             logger.warning("the connections of %s cannot be read: %s", remote.server, error)
             reason = error.public_message
@@ -178,7 +187,10 @@ class ConnectionManager:
             link, alias, fields = self._context.link, request.alias, request.fields
             return [await link(call, remote, app, alias, fields) for app in apps]
         if request.action == "disconnect":
-            how = "accounts of its apps are disconnected where they were connected, at the remote itself"
+            how = said(
+                "accounts of its apps are disconnected where they were connected, at the remote itself",
+                "as contas dos aplicativos são desconectadas onde foram conectadas, no próprio remoto",
+            )
             return [AppConnection(remote.server, app, "failed", message=how) for app in apps or [""]]
         if request.action == "status":
             return list(await remote.connections(call, apps))

@@ -1,34 +1,34 @@
 """The conversation a meta tool works in: its thread, the tools it can name, and the tools it has found.
 
 A search returns a session id; a caller who sends it continues that conversation. The tools found are kept in
-this process; they affect lists and feedback, never what may be called.
+this process; they affect lists and feedback, never what may be called. A dialect whose tools have to be found
+before they are called has them in the state as well, for all replicas.
 """
 
-import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...catalogue.catalogue import CatalogueEntry, conversation_of
-from ...catalogue.items import TOOLS, prefix_of
+from ...catalogue.items import TOOLS
 from ...dispatch import CallTarget
-from ...dispatch.remote import Remote, RemoteTool
+from ...dispatch.remote import RemoteTool, discover
 from ...kit.calls.content import ToolError
+from ...languages import said
 from ...sessions.leases import Lease
-from ...state.store import StateError
+from ...state.store import State, StateError
 from ...wire.call import MAX_THREAD, Call, Caller, thread_of
-from ...wire.errors import McpError
 from ..context import MetaToolContext, ViewContext
 from ..forwarding import why_unavailable
 from ..instructions import brief
 from .tools import QueryMatches
 
 MAX_NAME = 80
-SEARCH_FIRST = "search for what you want to do"
 
 
 class UnknownToolError(ToolError):
@@ -40,10 +40,13 @@ class UnknownToolError(ToolError):
 
 
 class ToolResolver:
-    def __init__(self, context: MetaToolContext, own: Collection[str] = ()) -> None:
-        """`own`: the names of the meta tools, which cannot be called through another."""
+    def __init__(
+        self, context: MetaToolContext, own: Collection[str] = (), searches: Sequence[str] = ()
+    ) -> None:
+        """`own`: the names of the meta tools, which cannot be called through another; `searches` search."""
         self._context = context
         self._own = own
+        self._searches = searches
 
     # Known tools
 
@@ -81,19 +84,9 @@ class ToolResolver:
 
     async def discover(self, call: Call, names: Sequence[str]) -> list[RemoteTool]:
         """Asks the remotes for tools with these names; this conversation may call those they describe."""
-        asking = [
-            self._described(remote, call, mine)
-            for remote in self._context.remotes_of(call).values()
-            if (mine := [name for name in names if _may_have(remote, name)])
-        ]
-        return [tool for tools in await asyncio.gather(*asking) for tool in tools]
-
-    async def _described(self, remote: Remote, call: Call, names: Sequence[str]) -> Iterable[RemoteTool]:
-        try:
-            async with asyncio.timeout(self._context.settings.remote_seconds):
-                return await remote.describe(call, names)
-        except (McpError, StateError, TimeoutError):
-            return ()
+        return await discover(
+            self._context.remotes_of(call), call, names, self._context.settings.remote_seconds
+        )
 
     def state_of(self, server: str) -> str:
         """`up` or `down`."""
@@ -111,20 +104,36 @@ class ToolResolver:
         shown = name[:MAX_NAME]
         if name in self._own:
             return UnknownToolError(
-                name, f"{shown!r} finds and calls other tools; call it directly, by itself"
+                name,
+                said(
+                    f"{shown!r} finds and calls other tools; call it directly, by itself",
+                    f"{shown!r} encontra e chama outras ferramentas; chame-a diretamente, sozinha",
+                ),
             )
         catalogue = self._context.view_context.visible(call)
         index = await self._context.index()
         near = index.nearest(name, among=lambda tool: catalogue.find(TOOLS, tool) is not None)
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        return UnknownToolError(name, f"Tool function {shown!r} not found.{hint} Or {SEARCH_FIRST}.")
+        names = said(" or ", " ou ").join(map(repr, near))
+        hint = said(f" Did you mean {names}?", f" Seria {names}?") if near else ""
+        advice = self._advice()
+        return UnknownToolError(
+            name,
+            said(
+                f"Tool function {shown!r} not found.{hint}{advice}",
+                f"A ferramenta {shown!r} não foi encontrada.{hint}{advice}",
+            ),
+        )
 
-
-def _may_have(remote: Remote, name: str) -> bool:
-    """Returns whether a name may belong to this remote: it has the remote's prefix, or no server's."""
-    if not name.startswith("mcp__"):
-        return True
-    return name.startswith(prefix_of(remote.server))
+    def _advice(self) -> str:
+        names = said(" or ", " ou ").join(self._searches)
+        return (
+            said(
+                f" Search for what you want to do with {names}.",
+                f" Procure o que você quer fazer com {names}.",
+            )
+            if names
+            else ""
+        )
 
 
 MAX_REMEMBERED = 10_000
@@ -248,3 +257,40 @@ class FoundTools:
     def servers(self, conversation: str) -> set[str]:
         found = self.conversations.get(conversation)
         return set() if found is None else {server for server, _ in found.tools.values()}
+
+
+CONVERSATION_SECONDS = 30 * 24 * 3600.0
+MAX_REGISTERED = 1_000
+MAX_TRIES = 16
+
+
+class FoundToolNames:
+    """The names of the tools that a conversation has found, in the state."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    async def add(self, call: Call, tools: Iterable[str]) -> None:
+        """Raises StateError."""
+        key, tools = self._key(call), list(dict.fromkeys(tools))
+        for _ in range(MAX_TRIES):
+            old = await self._state.get(key)
+            known = _names(old)
+            new = [tool for tool in tools if tool not in known]
+            if not new:
+                return
+            kept = msgspec.json.encode([*known, *new][-MAX_REGISTERED:])
+            if await self._state.swap(key, old, kept, CONVERSATION_SECONDS):
+                return
+
+    async def has(self, call: Call, tool: str) -> bool:
+        """Raises StateError."""
+        return tool in _names(await self._state.get(self._key(call)))
+
+    def _key(self, call: Call) -> str:
+        whole = conversation_of(call).encode()
+        return f"found/{hashlib.blake2b(whole, digest_size=16).hexdigest()}"
+
+
+def _names(value: bytes | None) -> list[str]:
+    return [] if value is None else msgspec.json.decode(value, type=list[str])

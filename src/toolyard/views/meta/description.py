@@ -10,6 +10,7 @@ from ...catalogue.catalogue import CatalogueEntry
 from ...catalogue.items import full_description
 from ...dispatch.remote import RemoteTool
 from ...wire.call import Call
+from ...wire.text import printable
 from ..context import MetaToolContext
 from ..forwarding import why_unavailable
 from .conversation import ToolResolver
@@ -30,8 +31,8 @@ def describe_entry(entry: CatalogueEntry) -> ToolDescription:
     return ToolDescription(
         tool=entry.name,
         server=entry.server,
-        title=(_text(listed.get("title")) or _text(hints.get("title")))[:MAX_TITLE],
-        description=full_description(entry.about, listed.get("description")),
+        title=printable(_text(listed.get("title")) or _text(hints.get("title")))[:MAX_TITLE],
+        description=printable(full_description(entry.about, listed.get("description"))),
         input_schema=_object(listed.get("inputSchema")),
         output_schema=output or None,
         annotations={key: value for key, value in hints.items() if key != "title"} or None,
@@ -80,7 +81,7 @@ class ToolDescriber:
         texts = {
             one.server: servers[one.server].identity.instructions for one in found if one.server in servers
         }
-        return {server: text[:MAX_INSTRUCTIONS] for server, text in texts.items() if text}
+        return {server: printable(text)[:MAX_INSTRUCTIONS] for server, text in texts.items() if text}
 
 
 def _fit(answer: DescribeAnswer) -> None:

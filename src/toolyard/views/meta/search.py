@@ -16,12 +16,15 @@ from msgspec import Struct, field
 
 from ...catalogue.items import TOOLS
 from ...dispatch.remote import Remote, RemoteAnswer, RemoteTool
+from ...languages import said
 from ...search.documents import ToolQuery
 from ...sessions.leases import Lease
 from ...state.store import StateError
+from ...telemetry.events import FallbackReason, SearchFallback
 from ...upstream.errors import UpstreamError
 from ...wire.call import Call
 from ...wire.errors import McpError
+from ...wire.text import printable
 from ..context import MetaToolContext
 from ..instructions import brief
 from .conversation import ToolResolver
@@ -95,8 +98,11 @@ class ToolSearch:
             local = await self._local(call, queries)
             remote = await search.results()
             is_fallback = bool(search.requests) and not any(remote.results)
+            self._note_fallbacks(remote, is_fallback)
             if is_fallback and not any(found and found[0].score >= WEAK for found in local):
                 remote.results = await search.by_toolkits()
+                # Apps that match by name leave nothing to tools that hardly match.
+                local = [[] if theirs else ours for ours, theirs in zip(local, remote.results, strict=True)]
         findings = [
             self._finding(query, limit, ours, theirs)
             for query, limit, ours, theirs in zip(queries, limits, local, remote.results, strict=True)
@@ -112,6 +118,13 @@ class ToolSearch:
             session=remote.session,
         )
 
+    def _note_fallbacks(self, remote: "RemoteMatches", is_fallback: bool) -> None:
+        """Note for which remotes the index answers. One that found nothing is no loss if another did."""
+        for server, reason in remote.faults.items():
+            if is_fallback or reason != "nothing found":
+                event = SearchFallback(server=server, reason=reason, error=remote.missing[server])
+                self._context.events.note(event)
+
     async def _mark_unconnected(self, call: Call, findings: Sequence[QueryMatches]) -> dict[str, str]:
         """Say of tools that their server wants a login first, and of servers that nothing of them shows."""
         found = [match for finding in findings for match in finding.results]
@@ -119,7 +132,8 @@ class ToolSearch:
         for match in found:
             if match.server in lacking:
                 match.connected, match.auth, match.recommended = False, lacking[match.server].auth, False
-        return {server: f"{one.reason}; {TO_CONNECT}" for server, one in lacking.items()}
+        advice = said(TO_CONNECT, "veja manage_connections")
+        return {server: f"{one.reason}; {advice}" for server, one in lacking.items()}
 
     def _finding(
         self, query: ToolQuery, limit: int, local: list[ToolMatch], remote: list[ToolMatch]
@@ -186,8 +200,17 @@ class ToolSearch:
     def _unknown_servers(self, call: Call, queries: Sequence[ToolQuery]) -> dict[str, str]:
         servers = self._context.view_context.visible(call).servers
         unknown = [query.server[:80] for query in queries if query.server and query.server not in servers]
-        names = ", ".join(list(servers)[:20]) or "none"
-        return dict.fromkeys(unknown, f"unknown server; available: {names}")
+        return dict.fromkeys(unknown, unknown_server(servers))
+
+
+def unknown_server(servers: Iterable[str]) -> str:
+    """Say that there is no such server, and which there are."""
+    names = ", ".join(list(servers)[:20]) or said("none", "nenhum")
+    return said(f"unknown server; available: {names}", f"servidor desconhecido; há: {names}")
+
+
+def no_answer_within(seconds: float) -> str:
+    return said(f"it did not answer within {seconds:g} s", f"não respondeu em {seconds:g} s")
 
 
 def _source(findings: list[QueryMatches], local: list[list[ToolMatch]], remote: list[list[ToolMatch]]) -> str:
@@ -204,8 +227,13 @@ class RemoteMatches(Struct):
     results: list[list[ToolMatch]]
     """The matches for each query."""
     missing: dict[str, str] = field(default_factory=dict[str, str])
+    faults: dict[str, FallbackReason] = field(default_factory=dict[str, FallbackReason])
+    """Of those in `missing`, in a word."""
     guidance: tuple[str, ...] = ()
     session: Lease | None = None
+
+    def lacks(self, server: str, fault: FallbackReason, why: str) -> None:
+        self.missing[server], self.faults[server] = why, fault
 
 
 class RemoteRequest(Struct):
@@ -261,14 +289,15 @@ class RemoteSearch:
             left = max(0.0, self._until - asyncio.get_running_loop().time())
             await asyncio.wait([request.task for request in self.requests], timeout=left)
         for request in self.requests:
-            answer = self._answer(request, matches.missing)
+            answer = self._answer(request, matches)
             if answer is None:
                 continue
             visible = [self._visible(request, tools) for tools in answer.results]
             for at, tools in zip(request.query_indexes, visible, strict=False):
                 matches.results[at] += from_remote(request.remote.server, tools)
             if not any(visible):
-                matches.missing[request.remote.server] = "it found nothing"
+                why = said("it found nothing", "não encontrou nada")
+                matches.lacks(request.remote.server, "nothing found", why)
             if sum(map(len, visible)) == sum(map(len, answer.results)):
                 matches.guidance += answer.guidance  # which names the tools
             matches.session = matches.session or answer.session
@@ -279,18 +308,21 @@ class RemoteSearch:
         catalogue = self._context.view_context.visible(self._call)
         return [tool for tool in tools if catalogue.permits(request.remote.server, tool.own)]
 
-    def _answer(self, request: RemoteRequest, missing: dict[str, str]) -> RemoteAnswer | None:
+    def _answer(self, request: RemoteRequest, matches: RemoteMatches) -> RemoteAnswer | None:
         server = request.remote.server
         if not request.task.done():
-            missing[server] = f"it did not answer within {self._seconds:g} s"
+            matches.lacks(server, "timeout", no_answer_within(self._seconds))
             return None
         try:
             return request.task.result()
         except (McpError, StateError, TimeoutError) as error:
-            missing[server] = brief(error.reason if isinstance(error, UpstreamError) else str(error))
+            fault = "timeout" if isinstance(error, TimeoutError) else "failed"
+            reason = error.reason if isinstance(error, UpstreamError) else str(error)
+            matches.lacks(server, fault, brief(reason))
         except Exception as error:  # the index can answer whatever failed here
             logger.error("unexpected error in the search of %s", server, exc_info=error)
-            missing[server] = "unexpected error in its search"
+            why = said("unexpected error in its search", "erro inesperado na busca dele")
+            matches.lacks(server, "failed", why)
         return None
 
     async def by_toolkits(self) -> list[list[ToolMatch]]:
@@ -327,8 +359,8 @@ def from_remote(server: str, tools: Sequence[RemoteTool]) -> list[ToolMatch]:
             ToolMatch(
                 tool=tool.name,
                 server=server,
-                title=tool.title,
-                description=shorten(tool.description),
+                title=printable(tool.title),
+                description=shorten(printable(tool.description)),
                 score=score,
                 recommended=tool.recommended,
                 connected=tool.connected,

@@ -19,10 +19,12 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ...catalogue.catalogue import conversation_of
+from ...composio import own_form
 from ...dispatch import CallTarget
 from ...dispatch.remote import AppConnection
 from ...kit.calls.content import ToolError
 from ...kit.events import TOOLS_CHANGED, ChangeEvent
+from ...languages import said
 from ...search.documents import ToolQuery
 from ...sessions.leases import Lease
 from ...state.store import StateError
@@ -44,10 +46,17 @@ from ..context import MetaToolContext
 from ..forwarding import run_in_background
 from .arguments import ArgumentChecks
 from .connections import ConnectionAction, ConnectionManager, ConnectionRequest
-from .conversation import Conversations, FoundTools, ToolResolver, UnknownToolError, is_identified
+from .conversation import (
+    Conversations,
+    FoundToolNames,
+    FoundTools,
+    ToolResolver,
+    UnknownToolError,
+    is_identified,
+)
 from .description import ToolDescriber
 from .search import ToolSearch
-from .tools import BatchItem, BatchResult, DescribeAnswer, SearchAnswer
+from .tools import BatchItem, BatchResult, DescribeAnswer, QueryMatches, SearchAnswer
 
 LearntOutcome = Literal["success", "failure", "arguments"]
 SendTool = Callable[[Call, CallTarget, Params], Awaitable[Outcome]]
@@ -67,10 +76,20 @@ logger = logging.getLogger("toolyard.views")
 
 PROGRESS = "notifications/progress"
 CANCEL_SECONDS = 5.0
-NEEDS_INPUT = "it asks the user for input, which a batch cannot do; call it alone"
-IS_TASK = "it answers with a task, which a batch cannot follow; call it alone"
-UNREADABLE = "its result cannot be read: its content is not a list of blocks"
-TOO_LARGE = "its result is too big for a batch; call it alone"
+
+
+def _needs_input() -> str:
+    return said(
+        "it asks the user for input, which a batch cannot do; call it alone",
+        "ela faz perguntas ao usuário, o que um lote não pode fazer; chame-a sozinha",
+    )
+
+
+def _is_task() -> str:
+    return said(
+        "it answers with a task, which a batch cannot follow; call it alone",
+        "ela responde com uma tarefa, que um lote não pode acompanhar; chame-a sozinha",
+    )
 
 
 class _BatchChannel:
@@ -88,7 +107,12 @@ class _BatchChannel:
         if method == "roots/list":  # answered by the client without the user
             return await self._channel.ask(method, params)
         self.asked.set()
-        raise InvalidRequest("a batch of tool calls cannot ask the user")
+        raise InvalidRequest(
+            said(
+                "a batch of tool calls cannot ask the user",
+                "um lote de chamadas não pode perguntar ao usuário",
+            )
+        )
 
     async def release(self, retry_ms: int | None) -> None:
         return None
@@ -127,11 +151,12 @@ class Batch:
             done = await self._attempt(item)
         self._finished += 1
         if self._call.progress_token is not None:
+            how = said("done", "feito") if done.ok else said("failed", "falhou")
             told = {
                 "progressToken": self._call.progress_token,
                 "progress": self._finished,
                 "total": self._many,
-                "message": f"{item.tool[:80]}: {'done' if done.ok else 'failed'}",
+                "message": f"{item.tool[:80]}: {how}",
             }
             await self._call.channel.notify(PROGRESS, told)
         return done
@@ -144,7 +169,7 @@ class Batch:
         try:
             await asyncio.wait({working, asking}, return_when=asyncio.FIRST_COMPLETED)
             if channel.asked.is_set():
-                return BatchResult(tool=item.tool, ok=False, error=NEEDS_INPUT)
+                return BatchResult(tool=item.tool, ok=False, error=_needs_input())
             return self._done(call, item.tool, working.result())
         except ToolError as error:
             return BatchResult(tool=item.tool, ok=False, error=str(error))
@@ -152,7 +177,8 @@ class Batch:
             return BatchResult(tool=item.tool, ok=False, error=error.message)
         except Exception as error:
             logger.error("unexpected error in a batched call of %r", item.tool, exc_info=error)
-            return BatchResult(tool=item.tool, ok=False, error="unexpected error in the gateway")
+            unexpected = said("unexpected error in the gateway", "erro inesperado no gateway")
+            return BatchResult(tool=item.tool, ok=False, error=unexpected)
         finally:
             asking.cancel()
             if not working.done():
@@ -164,18 +190,26 @@ class Batch:
     def _done(self, call: Call, tool: str, outcome: Outcome) -> BatchResult:
         if isinstance(outcome.body, StreamedResult):
             outcome.body.close()
-            return BatchResult(tool=tool, ok=False, error=TOO_LARGE)
+            error = said(
+                "its result is too big for a batch; call it alone",
+                "o resultado é grande demais para um lote; chame-a sozinha",
+            )
+            return BatchResult(tool=tool, ok=False, error=error)
         plain: dict[str, Any] = msgspec.json.decode(outcome.body)
         if outcome.kind != "complete":
             self._abandon(call, tool, plain.get("requestState"))
             asks = outcome.kind == "input_required"
-            return BatchResult(tool=tool, ok=False, error=NEEDS_INPUT if asks else IS_TASK)
+            return BatchResult(tool=tool, ok=False, error=_needs_input() if asks else _is_task())
         plain.pop("resultType", None)
         meta = plain.get("_meta")
         if isinstance(meta, dict) and set(cast(dict[str, Any], meta)) == {SERVER_KEY}:
             del plain["_meta"]
         if not _is_readable(plain.get("content")):
-            return BatchResult(tool=tool, ok=False, error=UNREADABLE)
+            error = said(
+                "its result cannot be read: its content is not a list of blocks",
+                "o resultado não pode ser lido: o conteúdo não é uma lista de blocos",
+            )
+            return BatchResult(tool=tool, ok=False, error=error)
         error = _words(plain) if outcome.is_error else None
         return BatchResult(tool=tool, ok=not outcome.is_error, result=plain, error=error)
 
@@ -186,8 +220,15 @@ class Batch:
             target.mount.upstream.abandon(state)
 
     def _late(self, at: int, item: BatchItem, seconds: float) -> BatchResult:
-        what = "cancelled" if at in self._begun else "not started"
-        error = f"{what}: timed out after {seconds:g} s"
+        if at in self._begun:
+            error = said(
+                f"cancelled: timed out after {seconds:g} s", f"cancelada: o tempo acabou após {seconds:g} s"
+            )
+        else:
+            error = said(
+                f"not started: timed out after {seconds:g} s",
+                f"não iniciada: o tempo acabou após {seconds:g} s",
+            )
         return BatchResult(tool=item.tool, ok=False, error=error, late=True)
 
 
@@ -216,7 +257,8 @@ def _is_readable(content: Any) -> bool:
 
 def _words(result: dict[str, Any]) -> str:
     texts = [block.get("text") for block in cast(list[dict[str, Any]], result.get("content") or [])]
-    return "\n".join(text for text in texts if isinstance(text, str)) or "it failed without an error message"
+    words = "\n".join(text for text in texts if isinstance(text, str))
+    return words or said("it failed without an error message", "falhou sem mensagem de erro")
 
 
 MAX_ITEMS = 50
@@ -225,12 +267,24 @@ MAX_USE_CASE = 4_000
 
 
 class MetaToolService:
-    def __init__(self, context: MetaToolContext, send: SendTool, own: Collection[str] = ()) -> None:
-        """`send` forwards a call to its upstream; `own` are the names of the meta tools."""
+    def __init__(
+        self,
+        context: MetaToolContext,
+        send: SendTool,
+        own: Collection[str] = (),
+        searches: Sequence[str] = (),
+        *,
+        finds_first: bool = False,
+    ) -> None:
+        """`send` forwards a call to its upstream; of the meta tools, `own`, `searches` find others.
+
+        `finds_first`: whether a dialect asks which tools a conversation has found.
+        """
         self.context = context
         self.own = own
         self.finds = FoundTools()
-        self.known = ToolResolver(context, own)
+        self._names = FoundToolNames(context.state) if finds_first else None
+        self.known = ToolResolver(context, own, searches)
         self._send = send
         self._checks = ArgumentChecks()
         self._threads = Conversations(context)
@@ -251,11 +305,12 @@ class MetaToolService:
     ) -> SearchAnswer:
         """Raises ToolError if there is no query, or one without a use case."""
         _check(queries)
-        call = await self.thread(call, session)
+        own, call = call, await self.thread(call, session)
         searched = await self._searching.answer(call, queries)
         missing = dict(searched.missing)
         lease = searched.session or await self._own_session(call, missing)
         await self._threads.remember(call, lease)
+        await self._keep_found((own, call), searched.findings, missing)
         whose = conversation_of(call)
         if self.finds.note(whose, searched.findings) and self.lists_found(call):
             self.context.view_context.catalogue.hub.publish(ChangeEvent(TOOLS_CHANGED, "", whose))
@@ -266,6 +321,26 @@ class MetaToolService:
             missing=missing,
             guidance=searched.guidance,
         )
+
+    async def _keep_found(
+        self, calls: Sequence[Call], findings: Sequence[QueryMatches], missing: dict[str, str]
+    ) -> None:
+        """Keep what was found, for the session that was named and for the conversation that searched."""
+        if self._names is None:
+            return
+        tools = [match.tool for finding in findings for match in finding.results]
+        try:
+            for call in calls:
+                await self._names.add(call, tools)
+        except StateError as error:
+            logger.warning("what a search found was not stored: %s", error)
+            missing["state"] = error.public_message
+
+    async def has_found(self, call: Call, tool: str) -> bool:
+        """Returns whether a search of this conversation returned a tool. Raises StateError."""
+        if tool in self.finds.tools(conversation_of(call)):
+            return True
+        return self._names is not None and await self._names.has(call, tool)
 
     async def _own_session(self, call: Call, missing: dict[str, str]) -> Lease:
         try:
@@ -293,11 +368,18 @@ class MetaToolService:
         entry = target.entry
         assert entry is not None, "a tool that was found is in the catalogue"
         faults = self._checks.faults(entry.name, entry.item.rest, arguments)
+        if faults and entry.server in self.context.remotes():
+            arguments = own_form(entry.item.own, arguments)
+            faults = self._checks.faults(entry.name, entry.item.rest, arguments)
         if faults:
             self._learn(call, entry.name, "arguments")
             lines = "\n".join(f"- {fault}" for fault in faults)
             raise BadArgumentsError(
-                tool, f"The arguments do not fit {entry.name!r}; nothing was sent.\n{lines}"
+                tool,
+                said(
+                    f"The arguments do not fit {entry.name!r}; nothing was sent.\n{lines}",
+                    f"Os argumentos não servem para {entry.name!r}; nada foi enviado.\n{lines}",
+                ),
             )
         members = call.members()
         params = {"arguments": Raw(encode(arguments))}
@@ -349,7 +431,12 @@ class MetaToolService:
     ) -> list[BatchResult]:
         """Returns the results in the order of the items. Raises ToolError for none or more than MAX_ITEMS."""
         if not 1 <= len(items) <= MAX_ITEMS:
-            raise ToolError(f"{len(items)} calls were given; it takes 1 to {MAX_ITEMS}")
+            raise ToolError(
+                said(
+                    f"{len(items)} calls were given; it takes 1 to {MAX_ITEMS}",
+                    f"Foram dadas {len(items)} chamadas; aceita de 1 a {MAX_ITEMS}",
+                )
+            )
         settings = self.context.settings
         call = await self.thread(call, session)
         batch = Batch(self, call, len(items))
@@ -376,10 +463,20 @@ class MetaToolService:
 
 def _check(queries: Sequence[ToolQuery]) -> None:
     if not 1 <= len(queries) <= MAX_QUERIES:
-        raise ToolError(f"{len(queries)} queries were given; it takes 1 to {MAX_QUERIES}")
+        raise ToolError(
+            said(
+                f"{len(queries)} queries were given; it takes 1 to {MAX_QUERIES}",
+                f"Foram dadas {len(queries)} consultas; aceita de 1 a {MAX_QUERIES}",
+            )
+        )
     for at, query in enumerate(queries):
         if not query.use_case.strip() or len(query.use_case) > MAX_USE_CASE:
-            raise ToolError(f"queries[{at}].use_case is empty, or longer than {MAX_USE_CASE} characters")
+            raise ToolError(
+                said(
+                    f"queries[{at}].use_case is empty, or longer than {MAX_USE_CASE} characters",
+                    f"queries[{at}].use_case está vazio, ou tem mais de {MAX_USE_CASE} caracteres",
+                )
+            )
 
 
 __all__ = ["BadArgumentsError", "MetaToolService", "UnknownToolError"]

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from ...languages import said
+
 if TYPE_CHECKING:
     from ...search.documents import ToolQuery
     from ...sessions.leases import Lease
@@ -135,7 +137,10 @@ class DescribeAnswer(Struct, kw_only=True):
         if self.left_out:
             shown["left_out"] = {
                 "tools": self.left_out,
-                "reason": "too long for one answer; request these separately",
+                "reason": said(
+                    "too long for one answer; request these separately",
+                    "longas demais para uma só resposta; peça-as separadamente",
+                ),
             }
         if self.instructions:
             shown["instructions"] = self.instructions

@@ -86,6 +86,8 @@ class ComposioAccess(Struct, frozen=True, kw_only=True):
     base_url: str = BASE_URL
     user_id: str = "{user}"
     """The user whose sandbox and accounts are used; the names in braces are the caller's."""
+    default_user: str = ""
+    """Who a caller is that is not known."""
     allow: tuple[str, ...] = ()
     """Private addresses that presigned addresses may have, as `egress.AddressRules` takes them."""
     max_bytes: int = MAX_FILE

@@ -88,7 +88,7 @@ class ComposioWorkbenches:
 
     def __init__(self, api: ComposioApi) -> None:
         self._api = api
-        self._users = UserIds(api.access.user_id)
+        self._users = UserIds(api.access.user_id, api.access.default_user)
         self._own: OrderedDict[tuple[str, str, str], _OwnSession] = OrderedDict()
         self._verified: OrderedDict[tuple[str, str], _Session] = OrderedDict()
         self._cleanups: set[asyncio.Task[None]] = set()

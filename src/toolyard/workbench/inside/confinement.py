@@ -24,7 +24,7 @@ SCRATCH = ".tmp"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 # mount(2), prctl(2) and unshare(2)
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_BIND = 1, 2, 4, 4096
+_MS_BIND, _MS_REC = 0x1000, 0x4000
 _MNT_DETACH = 2
 _CLONE_NEWUSER = 0x10000000
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 4, 24
@@ -70,14 +70,14 @@ def adopt_orphans() -> None:
 # Files, under bubblewrap
 
 
-def enter_workspace(folder: str, reserved: str) -> None:
+def enter_workspace(folder: str) -> None:
     """Shows one workspace as the home folder, and no other any longer. `folder` is relative to all."""
     source = os.path.normpath(os.path.join(WORKSPACES, folder))
-    _mount(source, HOME, None, _MS_BIND)
-    hidden = os.path.join(HOME, reserved)
-    if folder == "." and os.path.isdir(hidden):
-        _mount("none", hidden, "tmpfs", _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+    # With what is mounted in it: without, the kernel refuses where it must not show what lies under a mount.
+    _mount(source, HOME, None, _MS_BIND | _MS_REC)
     _checked(_libc.umount2(WORKSPACES.encode(), _MNT_DETACH), "to unmount the other workspaces")
+    if os.listdir(WORKSPACES):
+        raise ConfinementError("other workspaces are still there")
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int) -> None:
@@ -176,6 +176,10 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "quotactl_fd": (443, 443),
     "swapon": (167, 224),
     "swapoff": (168, 225),
+    # Names of files in folders that cannot be read, as they come and go
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27),
     "fanotify_init": (300, 262),
     "fanotify_mark": (301, 263),
     # Other processes
@@ -270,6 +274,14 @@ _ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
 _UTIMENSAT = (280, 88)
 # They reach other processes of the same user.
 _PRIORITIES: dict[str, tuple[int, int | None]] = {"setpriority": (141, 140), "ioprio_set": (251, 30)}
+# So do these, whose first argument is a process; 0 is the one that calls.
+_OF_A_PROCESS: dict[str, tuple[int, int]] = {
+    "prlimit64": (302, 261),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+}
 # Where Landlock cannot keep signals inside.
 _SIGNALS: dict[str, tuple[int, int | None]] = {
     "kill": (62, 129),
@@ -386,6 +398,8 @@ def filter_for(
     if not in_namespaces:
         refused.update(_GROUPS)
         refused.update(_PRIORITIES)
+        for numbers in _OF_A_PROCESS.values():
+            program.refuse_unless(numbers[column], _argument(0), (0,), errno.EPERM)
         _ignore_attributes(program, column)
     if own_pid is not None:
         refused.update(_SIGNALS)

@@ -407,7 +407,7 @@ def _confine(plan: dict[str, Any]) -> None:
     uid = plan["uid"]
     families = tuple(plan["families"])
     if plan["box"] == "bubblewrap":
-        confinement.enter_workspace(plan["folder"], plan["reserved"])
+        confinement.enter_workspace(plan["folder"])
         if uid is not None:
             confinement.become(uid, uid)
             confinement.enter_user_namespace(uid, uid)

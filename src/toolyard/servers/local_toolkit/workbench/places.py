@@ -6,14 +6,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ....composio import BASE_URL
+from ....composio import BASE_URL, KEY_VARIABLE, URL_VARIABLE, USER_VARIABLE
 from ....kit.loader import SettingsError
 from ....workbench.composio import ComposioAccess, ComposioApi, ComposioStore, ComposioWorkbenches
 from ....workbench.files import FileWorkbenches, LocalFiles
 from ....workspace import Workspaces
 from ..settings import Settings
-
-KEY_VARIABLE, URL_VARIABLE, USER_VARIABLE = "COMPOSIO_API_KEY", "COMPOSIO_BASE_URL", "DEFAULT_USER_ID"
 
 
 class WorkbenchPlace(Struct, frozen=True):
@@ -41,7 +39,8 @@ def choose_workbench(settings: Settings, workspaces: Workspaces) -> WorkbenchPla
             ComposioAccess(
                 api_key=key,
                 base_url=url,
-                user_id=settings.composio_user or os.environ.get(USER_VARIABLE, "") or "{user}",
+                user_id=settings.composio_user or "{user}",
+                default_user=settings.composio_default_user or os.environ.get(USER_VARIABLE, ""),
                 allow=settings.allowed,
                 max_bytes=settings.transfer_bytes,
             )

@@ -1,6 +1,7 @@
 """The texts of the tools for the workbench, in English and Portuguese: descriptions, sentences and errors."""
 
-from ....kit.localization import Locale, LocalizedTool
+from ....kit.localization import LocalizedTool
+from ....languages import Locale
 from ....workbench import WorkbenchError
 from ....workbench.composio import ComposioError
 

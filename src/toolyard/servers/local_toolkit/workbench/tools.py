@@ -10,8 +10,10 @@ from msgspec import Meta, Struct
 
 from ....composio import LOCAL_BYTES
 from ....kit import Context, Long, Server, ToolError, ToolResult
-from ....kit.localization import Locale, LocalizedTool, add_localized_tool
+from ....kit.localization import LocalizedTool, add_localized_tool
 from ....kit.schema.validation import schema_of
+from ....languages import Locale
+from ....telemetry.events import Upload
 from ....workbench import WorkbenchError
 from ....workbench.composio import ComposioWorkbench
 from ....workbench.files import FileWorkbench
@@ -58,7 +60,15 @@ class ComposioAttachment(Struct, kw_only=True, omit_defaults=True):
 
 
 class TransferTools:
-    def __init__(self, workspaces: Workspaces, place: WorkbenchPlace, locale: Locale, max_bytes: int) -> None:
+    def __init__(
+        self,
+        server: Server,
+        workspaces: Workspaces,
+        place: WorkbenchPlace,
+        locale: Locale,
+        max_bytes: int,
+    ) -> None:
+        self._server = server
         self._workspaces = workspaces
         self._place = place
         self._locale: Locale = locale
@@ -96,6 +106,7 @@ class TransferTools:
             async with _progress(ctx, shown) as report, _opened(workspace, local_path) as file:
                 bench = self._bench(ctx, report)
                 found = await bench.write_file(remote_path, file, session=session_id or None)
+        self._note(local_path, f"{self._place.kind} workbench:{remote_path}", found.size)
         done = WorkbenchUpload(
             success=True,
             local_path=source,
@@ -144,6 +155,7 @@ class TransferTools:
                         f"{HOME}/{stored.name}", file, session=session
                     )
                     remote = copy.path
+        self._note(path, f"composio:{stored.key}", stored.size)
         return ComposioAttachment(
             s3key=stored.key,
             mimetype=stored.mimetype,
@@ -157,6 +169,11 @@ class TransferTools:
             s3_url=stored.url,
             remote_path=remote,
         )
+
+    def _note(self, what: str, where: str, size: int) -> None:
+        """Tell the operator of an upload."""
+        name = self._server.name
+        self._server.events.note(Upload(server=name, what=what[:200], where=where[:200], bytes=size))
 
     async def _prepare(self, ctx: Context, workspace: Workspace, path: str) -> None:
         """Check a file that is to be sent; a large one goes on as a task, if the client has tasks."""
@@ -260,7 +277,7 @@ async def _progress(ctx: Context, shown: str) -> AsyncGenerator[Callable[[int, i
 def add_workbench_tools(server: Server, workspaces: Workspaces, settings: Settings) -> None:
     """The workbench is closed with the server."""
     locale, place = settings.locale, choose_workbench(settings, workspaces)
-    tools = TransferTools(workspaces, place, locale, settings.transfer_bytes)
+    tools = TransferTools(server, workspaces, place, locale, settings.transfer_bytes)
     remote = place.kind == "composio"
 
     def add(
@@ -272,7 +289,6 @@ def add_workbench_tools(server: Server, workspaces: Workspaces, settings: Settin
     ) -> None:
         add_localized_tool(
             server,
-            locale,
             function,
             en=texts["en"],
             pt=texts["pt"],
@@ -288,4 +304,4 @@ def add_workbench_tools(server: Server, workspaces: Workspaces, settings: Settin
     add(tools.download, DOWNLOAD, WorkbenchDownload, remote, True)
     add(tools.upload, UPLOAD, WorkbenchUpload, remote, True)
     add(tools.attach, ATTACH, ComposioAttachment, True, False)
-    server.on_close(place.close)
+    server.on_close(place.close, reopens=True)

@@ -107,7 +107,15 @@ async def status_of(
     client: RenderClient, service: LoggedService, deadline: CallDeadline, explain: Callable[[LogNotice], str]
 ) -> ServiceStatus:
     """Raises LogsError only if the key is rejected."""
-    status = ServiceStatus(name=service.name, ok=True, id=service.id, type=service.type, url=service.url)
+    status = ServiceStatus(
+        name=service.name,
+        ok=True,
+        status=None,
+        last_deploy=None,
+        id=service.id,
+        type=service.type,
+        url=service.url,
+    )
     requests = [
         _read_service(client, service, status, deadline),
         _count_errors(client, service, status, deadline),
@@ -127,7 +135,7 @@ async def _read_service(
     if service.type in STORES:
         path = f"{STORES[service.type]}/{service.id}"
         store = await client.get(path, (), Datastore, deadline, service.id)
-        status.deploy = store.status
+        status.status = status.deploy = store.status
         status.suspended = "suspended" in (store.suspended, store.status)
         status.ok &= store.status in (None, *GOOD_STORES)
     else:
@@ -145,8 +153,8 @@ async def _read_deploy(
     if not items:
         return
     deploy = items[0].deploy
-    status.deploy = deploy.status
-    status.deployed_at = deploy.finished_at or deploy.created_at
+    status.status = status.deploy = deploy.status
+    status.last_deploy = status.deployed_at = deploy.finished_at or deploy.created_at
     status.commit = deploy.commit.id if deploy.commit else None
     status.ok &= deploy.status not in BAD_DEPLOYS
 
@@ -220,7 +228,13 @@ class RenderLogs:
         if errors:
             raise errors[0]
         return statuses + [
-            ServiceStatus(name=str(notice.facts.get("what", "?")), ok=False, problem=explain(notice))
+            ServiceStatus(
+                name=str(notice.facts.get("what", "?")),
+                ok=False,
+                status=None,
+                last_deploy=None,
+                problem=explain(notice),
+            )
             for notice in listing.missing
         ]
 

@@ -155,6 +155,8 @@ class FileLogs:
                 ServiceStatus(
                     name=name,
                     ok=problem is None,
+                    status=None,
+                    last_deploy=None,
                     type="file",
                     errors_15min=errors[name],
                     errors_has_more=hit.has_more,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ....catalogue.catalogue import CatalogueEntry
 from ....catalogue.items import TOOLS, item_json
+from ....composio import own_form
 from ....kit.calls.content import ToolError
 from ....wire.call import Call
 from ...meta.service import MetaToolService
@@ -25,6 +26,10 @@ OWN = "COMPOSIO"
 class ComposioDialect:
     name = "composio"
     prefix = OWN
+
+    @property
+    def search_tool(self) -> str:
+        return f"{self.prefix}_SEARCH_TOOLS"
 
     def tools(self) -> Sequence[MetaTool]:
         search, connections = ComposioSearch(self.prefix), ComposioConnections(self.prefix)
@@ -45,7 +50,12 @@ class ComposioDialect:
     def _tool(self, what: str, takes: type[T], answer: DialectHandler[T], name: str = "") -> MetaTool:
         texts = TEXTS[what]
         texts = replace(texts, description=texts.description.replace("{p}", self.prefix))
-        return meta_tool(f"{self.prefix}_{name or what}", texts, takes, answer, refused)
+        tool = meta_tool(f"{self.prefix}_{name or what}", texts, takes, answer, refused)
+
+        async def understood(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> Any:
+            return await tool.answer(service, call, own_form(f"{OWN}_{what}", arguments))
+
+        return replace(tool, answer=understood)
 
     # Tools that exist only at Composio
 

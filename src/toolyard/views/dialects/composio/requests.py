@@ -17,13 +17,8 @@ class SearchToolsRequest(Struct):
     session: Any = None
     session_id: str = ""
     limit: int | None = None
-    use_case: str = ""
-    """The oldest form: one query, not in a list."""
-    known_fields: str = ""
 
     def __post_init__(self) -> None:
-        if not self.queries and self.use_case:
-            self.queries = [UseCase(self.use_case, self.known_fields)]
         if not self.queries:
             raise ValueError("`queries` is empty or missing")
 

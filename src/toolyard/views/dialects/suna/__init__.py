@@ -3,22 +3,25 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ....kit.calls.content import ToolError, error_result
+from ....catalogue.catalogue import CatalogueEntry
+from ....catalogue.items import TOOLS
+from ....kit.calls.content import ToolError
 from ....sessions.profile_errors import ProfileError
 from ....state.store import StateError
 from ....wire.call import Call
 from ...meta.service import MetaToolService
-from ..definitions import DialectHandler, MetaTool, T, meta_tool
+from ..definitions import DialectHandler, MetaTool, T, meta_tool, refusal
 from . import enabled_tools, handlers, requests
 from .texts import TEXTS
 
 
 class SunaDialect:
     name = "suna"
+    search_tool = "search_mcp_servers"
 
     def tools(self) -> Sequence[MetaTool]:
         return [
-            _tool("search_mcp_servers", requests.SearchServersRequest, handlers.search),
+            _tool(self.search_tool, requests.SearchServersRequest, handlers.search),
             _tool("search_mcp_servers_for_agent", requests.SearchForAgentRequest, handlers.search_for_agent),
             _tool("get_app_details", requests.ToolkitDetailsRequest, handlers.app_details),
             _tool("get_mcp_server_details", requests.ToolkitDetailsRequest, handlers.server_details),
@@ -56,6 +59,22 @@ class SunaDialect:
         tool = enabled_tools.tool_named([tool for one in given for tool in one.tools], name)
         return None if tool is None else (await service.known.seek(call, tool.full)).name
 
+    async def check(self, service: MetaToolService, call: Call, tool: CatalogueEntry) -> None:
+        view_context = service.context.view_context
+        if not view_context.settings.search_first:
+            return
+        try:
+            if await service.has_found(call, tool.name) or await enabled_tools.has(service, call, tool.name):
+                return
+        except (StateError, ProfileError) as error:
+            raise ToolError(f"Cannot find out whether {tool.name!r} was found or enabled: {error}") from None
+        await view_context.note_unknown(call, TOOLS, tool.name)
+        raise ToolError(
+            f"Tool function {tool.name!r} not found: this conversation has neither found nor enabled it. "
+            f"Call {self.search_tool} first, then call what it returns, or enable tools of a profile with "
+            "configure_profile_for_agent."
+        )
+
 
 def _tool(name: str, takes: type[T], answer: DialectHandler[T]) -> MetaTool:
-    return meta_tool(name, TEXTS[name], takes, answer, error_result)
+    return meta_tool(name, TEXTS[name], takes, answer, refusal)

@@ -19,6 +19,7 @@ from ....catalogue.items import TOOLS, item_json
 from ....kit.calls.content import ToolError
 from ....kit.events import TOOLS_CHANGED, ChangeEvent
 from ....wire.call import Call, thread_of
+from ...meta.conversation import CONVERSATION_SECONDS, MAX_TRIES
 from ...meta.service import MetaToolService
 
 _VALID_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -65,9 +66,7 @@ def tool_named(tools: Iterable[EnabledTool], name: str) -> EnabledTool | None:
     )
 
 
-CONVERSATION_SECONDS = 30 * 24 * 3600.0
 MAX_TOOLS = 500
-MAX_TRIES = 16
 DEFAULT_AGENT = "default"
 
 
@@ -126,6 +125,11 @@ async def enabled(service: MetaToolService, call: Call) -> list[ProfileTools]:
             found[one.profile] = one
     known = await _profiles(service, call) if found else set[str]()
     return [one for one in found.values() if one.profile in known]
+
+
+async def has(service: MetaToolService, call: Call, tool: str) -> bool:
+    """Return whether a tool is enabled for this caller, by its full name."""
+    return any(tool == enabled.full for one in await enabled(service, call) for enabled in one.tools)
 
 
 async def _profiles(service: MetaToolService, call: Call) -> set[str]:

@@ -11,7 +11,9 @@ from typing import Any
 from ....dispatch.remote import AppConnection
 from ....kit.calls.content import ToolError
 from ....search.documents import ToolQuery
+from ....sessions.profile_errors import ProfileError
 from ....sessions.profiles import CredentialProfile, ProfileStore
+from ....state.store import StateError
 from ....upstream.errors import UpstreamError
 from ....wire.call import Call
 from ....wire.types import CallToolResult
@@ -81,9 +83,10 @@ async def _by_queries(
     ]
     answer = await service.search(call, wanted, named)
     call = await service.thread(call, named)
+    marks = await _enabled_by_app(service, call)
     groups = await asyncio.gather(
         *(
-            _group(service, call, one, finding, given.limit)
+            _group(service, call, one, finding, given.limit, marks)
             for one, finding in zip(queries, answer.findings, strict=True)
         )
     )
@@ -95,8 +98,23 @@ async def _by_queries(
     }
 
 
+async def _enabled_by_app(service: MetaToolService, call: Call) -> dict[str, list[str]]:
+    """Return the names of the enabled tools by app, for the mark that Suna's interface has."""
+    found: dict[str, list[str]] = {}
+    with suppress(StateError, ProfileError):  # the search is of use without marks
+        for profile in await enabled_tools.enabled(service, call):
+            for tool in profile.tools:
+                found.setdefault(tool.server, []).append(tool.own)
+    return found
+
+
 async def _group(
-    service: MetaToolService, call: Call, query: requests.SunaQuery, finding: QueryMatches, limit: int
+    service: MetaToolService,
+    call: Call,
+    query: requests.SunaQuery,
+    finding: QueryMatches,
+    limit: int,
+    marks: dict[str, list[str]],
 ) -> dict[str, Any]:
     apps = await apps_of(service, call, finding.results)
     if query.app_slug:
@@ -109,7 +127,7 @@ async def _group(
     asked = {"use_case": query.use_case, "category": query.category, "app_slug": query.app_slug}
     return {
         "query": {name: value for name, value in asked.items() if value},
-        "results": [_recommended(app, tools) for app, tools in apps[:limit]],
+        "results": [_recommended(app, tools, marks) for app, tools in apps[:limit]],
         "total_results": len(apps[:limit]),
     }
 
@@ -127,15 +145,18 @@ def _item(app: App) -> dict[str, Any]:
     }
 
 
-def _recommended(app: App, tools: list[ToolMatch]) -> dict[str, Any]:
-    """Return the fork's fields, and the matching tools, which Suna itself does not return."""
+def _recommended(app: App, tools: list[ToolMatch], marks: dict[str, list[str]]) -> dict[str, Any]:
+    """Return the fork's fields, and tools, which Suna itself does not return: the matching, the enabled."""
     managed = list(app.toolkit.managed_auth_schemes)
-    return {
+    found: dict[str, Any] = {
         **_item(app),
         "managed_auth_schemes": managed,
         "supports_managed_auth": bool(managed),
         "tools": [tool.tool for tool in tools],
     }
+    if app.name in marks:
+        found["enabled_tools"] = list(dict.fromkeys(marks[app.name]))
+    return found
 
 
 async def app_details(

@@ -1,0 +1,96 @@
+"""What counts as lost: a test that passes over plain HTTP, and not through the gateway.
+
+Tests that fail as they are, or over HTTP without us, say nothing about a gateway. What is lost is run again,
+alone, twice at most: a busy machine may not have the fractions of a second that a test gives a server.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .sources import Sources, say
+from .suites import FASTMCP, Outcome, Suite, run
+
+MORE_TRIES = 2
+QUICK_FILES = 12
+"""Of how many files with tests a quick run looks at one."""
+QUICK_TESTS = 4
+
+
+MERGED = {
+    "all": "the view of every server's tools, by their full names",
+    "search": "the view of a few tools that find the others, which are called by their full names",
+}
+MERGED_PARTS = ("tests/client/", "tests/prompts/", "tests/resources/", "tests/tools/")
+"""The tests of FastMCP that are about what such views show and do."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One set on its three ways. `lost` are tests with the last line of what each said."""
+
+    name: str
+    what: str
+    direct: int
+    """How many pass as they are, of those that can be put on another way."""
+    http: int
+    through: Mapping[str, Outcome]
+    lost: Mapping[str, str]
+    unsteady: Collection[str] = field(default=())
+    """Lost at first, and not when run again."""
+
+
+def compare(suite: Suite, sources: Sources, quick: bool, toolyard: str) -> Comparison:
+    files = suite.files(sources.folders[suite.package])
+    say(f"{suite.title}: as they are")
+    direct = run(suite, "direct", sources, files[::QUICK_FILES] if quick and len(files) > 50 else files)
+    passing = [test.id for test in direct.values() if test.passed and test.laid]
+    if quick and len(files) <= 50:
+        passing = passing[::QUICK_TESTS]
+    say(f"{suite.title}: {len(passing)} over HTTP")
+    http = passed(run(suite, "http", sources, passing))
+    say(f"{suite.title}: {len(http)} through the gateway")
+    return judge(suite, sources, len(passing), http, toolyard)
+
+
+def compare_views(bare: Comparison, sources: Sources, toolyard: str) -> Iterator[Comparison]:
+    """What passes through a bare view, through those of every server; what lists no tools also through
+    the one that lists others.
+    """
+    part = [name for name in bare.through if name.startswith(MERGED_PARTS)]
+    for view in MERGED:
+        say(f"{FASTMCP.title}: {len(part)} in the view {view}")
+        found = judge(FASTMCP, sources, len(part), part, toolyard, view)
+        yield found
+        part = [test.id for test in found.through.values() if not test.lists]
+
+
+def judge(
+    suite: Suite, sources: Sources, direct: int, http: list[str], toolyard: str, view: str = "bare"
+) -> Comparison:
+    through = run(suite, "through", sources, http, view=view, toolyard=toolyard)
+    arrived = {test.id: test for test in through.values() if test.passed}
+    lost = {name: last_line(through.get(name)) for name in http if name not in arrived}
+    unsteady: list[str] = []
+    for _ in range(MORE_TRIES):
+        if not lost:
+            break
+        again = run(suite, "through", sources, list(lost), view=view, workers=1, toolyard=toolyard)
+        better = {test.id: test for test in again.values() if test.passed}
+        if not better:
+            break
+        unsteady += better
+        arrived |= better
+        lost = {name: text for name, text in lost.items() if name not in better}
+    name, what = (view, MERGED[view]) if view in MERGED else (suite.name, f"{suite.title}, {suite.of}")
+    return Comparison(name, what, direct, len(http), arrived, lost, tuple(unsteady))
+
+
+def passed(found: Mapping[str, Outcome]) -> list[str]:
+    return [test.id for test in found.values() if test.passed]
+
+
+def last_line(test: Outcome | None) -> str:
+    if test is None:
+        return "it did not come to an end"
+    lines = [line.strip() for line in test.text.splitlines() if line.strip(" |+-")]
+    return lines[-1][:300] if lines else test.outcome
