@@ -345,6 +345,33 @@ async def test_an_era_that_an_upstream_lacks_is_asked_for_once(has: Era, lacks: 
     await tested.close()
 
 
+@pytest.mark.parametrize("has", ["legacy", "modern"])
+async def test_callers_of_both_eras_who_come_together_after_a_failure_get_the_one_era_there_is(has: Era):
+    """What was known of its eras is forgotten at the failure, so each of them opens one; one of them stays."""
+    version = MODERN if has == "modern" else LEGACY
+    opener = Opener(version)
+    tested = ConnectionPool("up", opener)
+    (await tested.get(call(version=version))).closed = True
+    opener.failures = 1
+    with pytest.raises(NotReachedError):
+        await tested.get(call(version=version))
+
+    opener.gate.clear()
+    tries = opener.tries
+    callers = [asyncio.create_task(tested.get(call(version=era))) for era in (MODERN, LEGACY)]
+    async with asyncio.timeout(PATIENCE):
+        while opener.tries < tries + 2:
+            opener.tried.clear()
+            await opener.tried.wait()
+    opener.gate.set()
+    got = await asyncio.gather(*callers)
+
+    assert got[0] is got[1]
+    assert [one for one in opener.opened if not one.closed] == [got[0]]
+    assert tested.starting() is None
+    await tested.close()
+
+
 async def test_all_callers_are_served_in_the_modern_era_where_that_is_wished():
     opener = Both("modern", "legacy")
     tested = ConnectionPool("up", opener, modern_first=True)

@@ -324,6 +324,13 @@ class Backoff:
         self._until = 0.0
 
 
+class _Start(Struct, frozen=True, eq=False):
+    """A connection that is being opened, and since when."""
+
+    profile: ClientProfile
+    since: float
+
+
 class ConnectionPool:
     """All connections to one upstream, of both eras.
 
@@ -373,8 +380,8 @@ class ConnectionPool:
         self._homes: dict[ClientProfile, RequestListener] = {}
         """Who hears what is said outside of calls in a client's own session."""
         self._opening: dict[ClientProfile | None, asyncio.Task[UpstreamConnection]] = {}
-        self._starting: dict[ClientProfile, float] = {}
-        """Since when a connection is being opened for each of them."""
+        self._starting: list[_Start] = []
+        """One profile may have two: the modern era is looked for beside a legacy session of the same client."""
         self._denying: tuple[UpstreamConnection, asyncio.Future[bool]] | None = None
         """The session that was asked whether there is nothing newer, and what it says."""
         self._opened_at = 0.0
@@ -391,7 +398,8 @@ class ConnectionPool:
         """How the first one comes along; None when there is one already, or none is being opened."""
         if not self._starting or self.is_open:
             return None
-        return StartProgress(time.monotonic() - min(self._starting.values()), self._connector.activity)
+        since = min(start.since for start in self._starting)
+        return StartProgress(time.monotonic() - since, self._connector.activity)
 
     async def get(self, call: Call) -> UpstreamConnection:
         """A connection for this call. Opens one if need be, after the pause that earlier failures ask for."""
@@ -557,7 +565,8 @@ class ConnectionPool:
             await asyncio.sleep(pause)
         if era == "legacy":
             self._make_room(profile)
-        self._starting[profile] = time.monotonic()
+        start = _Start(profile, time.monotonic())
+        self._starting.append(start)
         try:
             connection = await self._connector.open(profile, era)
         except CredentialError:
@@ -567,7 +576,7 @@ class ConnectionPool:
             self._lacks.clear()  # another server may be there now
             raise
         finally:
-            del self._starting[profile]
+            self._starting.remove(start)
         self._used = {known: at for known, at in self._used.items() if known in self._connections}
         if self._closed:
             await connection.close()
@@ -615,7 +624,8 @@ class ConnectionPool:
         """Sessions are few: a principal has a share of them, and who needs none of their own is let in."""
         if profile is NO_CLIENT:
             return
-        others = {*self._connections, *self._starting} - {NO_CLIENT, profile}
+        starting = (start.profile for start in self._starting)
+        others = {*self._connections, *starting} - {NO_CLIENT, profile}
         theirs = {known for known in others if known.principal == profile.principal}
         for known, limit in ((theirs, self._room.each), (others, self._room.most)):
             idle = [one for one in known if one in self._connections and not self._connections[one].busy]
