@@ -347,11 +347,12 @@ async def test_an_era_that_an_upstream_lacks_is_asked_for_once(has: Era, lacks: 
 
 @pytest.mark.parametrize("has", ["legacy", "modern"])
 async def test_callers_of_both_eras_who_come_together_after_a_failure_get_the_one_era_there_is(has: Era):
-    """What was known of its eras is forgotten at the failure, so each of them opens one; one of them stays."""
+    """What was known of its eras is forgotten at the failure, so each of them opens one, and one stays."""
     version = MODERN if has == "modern" else LEGACY
     opener = Opener(version)
     tested = ConnectionPool("up", opener)
-    (await tested.get(call(version=version))).closed = True
+    await tested.get(call(version=version))
+    opener.opened[0].closed = True
     opener.failures = 1
     with pytest.raises(NotReachedError):
         await tested.get(call(version=version))

@@ -381,7 +381,7 @@ class ConnectionPool:
         """Who hears what is said outside of calls in a client's own session."""
         self._opening: dict[ClientProfile | None, asyncio.Task[UpstreamConnection]] = {}
         self._starting: list[_Start] = []
-        """One profile may have two: the modern era is looked for beside a legacy session of the same client."""
+        """One profile may have two: one of each era."""
         self._denying: tuple[UpstreamConnection, asyncio.Future[bool]] | None = None
         """The session that was asked whether there is nothing newer, and what it says."""
         self._opened_at = 0.0
