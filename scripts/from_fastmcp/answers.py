@@ -15,7 +15,10 @@ _UNSAID = {"title", "additionalProperties", "x-fastmcp-wrap-result", "$defs", "$
 def compared(said: dict[str, JSON], text: str) -> dict[str, JSON]:
     """By request; `text` is the program's own."""
     return {
-        label: {"answer": _answer(one["answer"], text if _is_its_own(label) else ""), "before": [_message(each) for each in one["before"]]}
+        label: {
+            "answer": _answer(one["answer"], text if _is_its_own(label) else ""),
+            "before": [_message(each) for each in one["before"]],
+        }
         for label, one in said.items()
         if label not in ("server/discover", "initialize")
     }
@@ -51,7 +54,11 @@ def _message(message: JSON) -> JSON:
     params = message.get("params") if isinstance(message, dict) else None
     if isinstance(params, dict) and "requestedSchema" in params:
         return {**message, "params": {**params, "requestedSchema": schema(params["requestedSchema"])}}
-    if isinstance(params, dict) and isinstance(params.get("data"), dict) and params["data"].keys() == {"msg", "extra"}:
+    if (
+        isinstance(params, dict)
+        and isinstance(params.get("data"), dict)
+        and params["data"].keys() == {"msg", "extra"}
+    ):
         data = params["data"]
         params = {**params, "data": data["msg"] if data["extra"] is None else data}
         return {**message, "params": params}

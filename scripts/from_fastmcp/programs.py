@@ -48,7 +48,9 @@ class Draft:
 
 def _changed(found: re.Match[str]) -> str:
     indent, word, _ = found.groups()
-    return f"{indent}from toolyard.fastmcp" if word == "from" else f"{indent}import toolyard.fastmcp as fastmcp"
+    return (
+        f"{indent}from toolyard.fastmcp" if word == "from" else f"{indent}import toolyard.fastmcp as fastmcp"
+    )
 
 
 def drawn(folder: Path, seed: int, examples: bool) -> Iterator[Draft]:
@@ -106,7 +108,9 @@ def _leave_only(module: ast.Module, name: tuple[str, ...]) -> None:
     ]
     for node in module.body:
         if isinstance(node, ast.ClassDef) and node.name == name[0]:
-            node.body = [one for one in node.body if not _is_test(one) or one.name == name[-1]] or [ast.Pass()]
+            node.body = [one for one in node.body if not _is_test(one) or one.name == name[-1]] or [
+                ast.Pass()
+            ]
     while True:
         before = _size(module)
         for holder in [module, *(n for n in module.body if isinstance(n, ast.ClassDef))]:

@@ -43,17 +43,21 @@ __all__ = [
     "Message",
     "Middleware",
     "MiddlewareContext",
+    "NotFoundError",
     "PromptError",
     "ResourceError",
     "ResourceLink",
     "TextContent",
     "ToolError",
     "ToolResult",
+    "ValidationError",
 ]
 
 TextContent = Text
 ResourceError = ToolError
 PromptError = ToolError
+ValidationError = ToolError
+NotFoundError = McpError
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -144,7 +148,12 @@ class Client(_client.Client):
         super().__init__(_program(target), **options)
 
     async def call_tool(  # type: ignore[override]
-        self, name: Any, arguments: Mapping[str, Any] | None = None, *, raise_on_error: bool = True, **options: Any
+        self,
+        name: Any,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        raise_on_error: bool = True,
+        **options: Any,
     ) -> _client.CallResult:
         try:
             return await super().call_tool(name, arguments, raise_on_error=raise_on_error, **options)

@@ -1,5 +1,7 @@
 """The kit for writing MCP servers: tools, resources, prompts and their context."""
 
+from typing import TYPE_CHECKING
+
 from ..edge.request import CallerKeys, Pace, Refused
 from ..wire.call import Caller, Identity, Principal, Secret
 from ..wire.errors import InvalidParams, McpError, MissingCapability
@@ -17,10 +19,15 @@ from ..wire.types import (
 )
 from .calls.content import ToolError, ToolResult
 from .calls.context import Cancelled, Context
+from .calls.files import File
 from .calls.input_requests import Answer, Elicit, ElicitUrl, Root, Roots, Sample, Sampled
 from .calls.tasks import Long
+from .dependencies import Depends
 from .features.prompts import assistant, user
 from .server import Server
+
+if TYPE_CHECKING:
+    from .middleware import CallNext, Middleware, MiddlewareContext
 
 __all__ = [
     "Annotations",
@@ -28,12 +35,15 @@ __all__ = [
     "Audio",
     "BlobContents",
     "Caller",
+    "CallNext",
     "CallerKeys",
     "Cancelled",
     "Context",
+    "Depends",
     "Elicit",
     "ElicitUrl",
     "EmbeddedResource",
+    "File",
     "Icon",
     "Identity",
     "Image",
@@ -41,6 +51,8 @@ __all__ = [
     "Long",
     "McpError",
     "Message",
+    "Middleware",
+    "MiddlewareContext",
     "MissingCapability",
     "Pace",
     "Principal",
@@ -59,3 +71,11 @@ __all__ = [
     "assistant",
     "user",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in ("CallNext", "Middleware", "MiddlewareContext"):  # for servers with any
+        from . import middleware
+
+        return getattr(middleware, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -173,5 +173,3 @@ def selected(
         None if tags is None else tags_of(tags),
         None if kinds is None else frozenset(kinds),
     )
-
-

@@ -25,7 +25,9 @@ def dependencies_of(function: Callable[..., Any]) -> dict[str, Depends]:
 class Resolver:
     """What the dependencies of one call are; each is made once."""
 
-    def __init__(self, stack: AsyncExitStack, context_name: Callable[[Any], str | None], context: Any) -> None:
+    def __init__(
+        self, stack: AsyncExitStack, context_name: Callable[[Any], str | None], context: Any
+    ) -> None:
         self._stack = stack
         self._context_name = context_name
         self._context = context

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -22,22 +22,33 @@ from ..wire.types import (
 from .calls.content import ToolError, error_result, to_result
 from .schema.validation import Output
 
-CallNext = Callable[["MiddlewareContext"], Awaitable[Any]]
+T = TypeVar("T")
+R = TypeVar("R", covariant=True)
 Answer = Callable[[Call], Awaitable[Any]]
 
 
-class MiddlewareContext(Struct, kw_only=True, frozen=True):
+class MiddlewareContext(Struct, Generic[T], kw_only=True, frozen=True):
     """A request on its way. `message` has its params as attributes: `name` and `arguments`, or `uri`."""
 
-    message: Any
+    message: T
     method: str
     server: Any = None
     type: str = "request"
     source: str = "client"
     timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    def copy(self, **changed: Any) -> "MiddlewareContext":
+    def copy(self, **changed: Any) -> "MiddlewareContext[T]":
         return replace(self, **changed)
+
+
+class CallNext(Protocol[T, R]):
+    """The rest of the way: the next hook, or the answer."""
+
+    def __call__(self, context: MiddlewareContext[T], /) -> Awaitable[R]: ...
+
+
+Context = MiddlewareContext[Any]
+Next = CallNext[Any, Any]
 
 
 class Middleware:
@@ -47,34 +58,34 @@ class Middleware:
     `on_call_tool` sees the failure of a tool as `ToolError`, and may raise one.
     """
 
-    async def on_message(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+    async def on_message(self, context: Context, call_next: Next) -> Any:
         return await call_next(context)
 
-    async def on_request(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+    async def on_request(self, context: Context, call_next: Next) -> Any:
         return await call_next(context)
 
-    async def on_initialize(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+    async def on_initialize(self, context: Context, call_next: Next) -> Any:
         return await call_next(context)
 
-    async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+    async def on_call_tool(self, context: Context, call_next: Next) -> Any:
         return await call_next(context)
 
-    async def on_read_resource(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+    async def on_read_resource(self, context: Context, call_next: Next) -> Any:
         return await call_next(context)
 
-    async def on_get_prompt(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+    async def on_get_prompt(self, context: Context, call_next: Next) -> Any:
         return await call_next(context)
 
-    async def on_list_tools(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+    async def on_list_tools(self, context: Context, call_next: Next) -> Any:
         return await call_next(context)
 
-    async def on_list_resources(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+    async def on_list_resources(self, context: Context, call_next: Next) -> Any:
         return await call_next(context)
 
-    async def on_list_resource_templates(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+    async def on_list_resource_templates(self, context: Context, call_next: Next) -> Any:
         return await call_next(context)
 
-    async def on_list_prompts(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+    async def on_list_prompts(self, context: Context, call_next: Next) -> Any:
         return await call_next(context)
 
 
@@ -119,16 +130,16 @@ def around(middleware: Iterable[Middleware], method: str, answer: Answer, server
     async def through(call: Call) -> Any:
         whole: list[Any] = []
 
-        async def last(context: MiddlewareContext) -> Any:
+        async def last(context: Context) -> Any:
             params = Raw(msgspec.json.encode(vars(context.message)))
             result = await answer(replace(call, params=params))
             whole[:] = [result]
             return _for_hooks(method, result)
 
-        step: CallNext = last
+        step: Next = last
         for hook in reversed(hooks):
             step = _Step(hook, step)
-        context = MiddlewareContext(message=_message(method, call), method=method, server=server)
+        context: Context = MiddlewareContext(message=_message(method, call), method=method, server=server)
         try:
             return _for_wire(method, await step(context), whole)
         except ToolError as error:
@@ -140,11 +151,11 @@ def around(middleware: Iterable[Middleware], method: str, answer: Answer, server
 
 
 class _Step:
-    def __init__(self, hook: Any, following: CallNext) -> None:
+    def __init__(self, hook: Any, following: Next) -> None:
         self._hook = hook
         self._following = following
 
-    def __call__(self, context: MiddlewareContext) -> Awaitable[Any]:
+    def __call__(self, context: Context, /) -> Awaitable[Any]:
         return self._hook(context, self._following)
 
 
@@ -161,6 +172,8 @@ def _for_hooks(method: str, result: Any) -> Any:
         return list(getattr(result, _LISTS[method][1]))
     if isinstance(result, CallToolResult) and result.is_error:
         raise FailedCallError(result)
+    if isinstance(result, CallToolResult) and isinstance(result.structured_content, Raw):
+        result.structured_content = msgspec.json.decode(result.structured_content)
     return result
 
 

@@ -19,7 +19,7 @@ from ..edge.request import CallerKeys
 from ..languages import Locale, answering
 from ..telemetry.events import LOG_ALONE, EventRecorder
 from ..wire.call import SERVER_KEY, TASKS_EXTENSION, UI_EXTENSION, Call, Caller
-from ..wire.errors import MethodNotFound
+from ..wire.errors import InternalError, MethodNotFound
 from ..wire.messages import decode_params
 from ..wire.seal import KEY_VARIABLE, Sealer
 from ..wire.types import DiscoverResult, Icon, Implementation, InitializeResult, Result, SetLevelParams
@@ -674,9 +674,10 @@ class _Living:
                 self._entered.set_result(None)
                 self._server.service.fold()
                 await self._ended.wait()
-        except Exception as error:
+        except Exception:
             if not self._entered.done():
-                self._entered.set_exception(error)
+                logger.exception("server %r could not enter its lifespan", self._server.name)
+                self._entered.set_exception(InternalError())
             else:
                 logger.exception("server %r did not close cleanly", self._server.name)
 

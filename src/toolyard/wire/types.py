@@ -115,7 +115,17 @@ class ToolAnnotations(FrozenWire, frozen=True):
     open_world_hint: bool | None = None
 
 
-class ToolInfo(Wire):
+class Definition(Wire):
+    """Base of what a list holds."""
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """Where FastMCP and the kit put them in `_meta`; the protocol has no place for them."""
+        meta: Any = getattr(self, "meta", None) or {}
+        return frozenset((meta.get("fastmcp") or {}).get("tags") or ())
+
+
+class ToolInfo(Definition):
     name: str
     input_schema: dict[str, Any]
     title: str | None = None
@@ -126,7 +136,7 @@ class ToolInfo(Wire):
     meta: Meta | None = field(default=None, name="_meta")
 
 
-class ResourceInfo(Wire):
+class ResourceInfo(Definition):
     uri: str
     name: str
     title: str | None = None
@@ -138,7 +148,7 @@ class ResourceInfo(Wire):
     meta: Meta | None = field(default=None, name="_meta")
 
 
-class ResourceTemplateInfo(Wire):
+class ResourceTemplateInfo(Definition):
     uri_template: str
     name: str
     title: str | None = None
@@ -156,7 +166,7 @@ class PromptArgument(FrozenWire, frozen=True):
     required: bool | None = None
 
 
-class PromptInfo(Wire):
+class PromptInfo(Definition):
     name: str
     title: str | None = None
     description: str | None = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import secrets
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar, get_args
@@ -88,7 +89,11 @@ class Context:
     @property
     def session_id(self) -> str:
         """The legacy session's; empty in the modern era, which has none."""
-        return "" if self._call.session is None else self._call.session.id
+        session = self._call.session
+        if session is None:
+            return ""
+        session.label = session.id or session.label or secrets.token_hex(16)
+        return session.label
 
     @property
     def request_id(self) -> str:
@@ -213,7 +218,9 @@ class Context:
         """
         asked = response_type if schema is None else schema
         if asked is None:
-            raise TypeError("elicit needs a schema: a type such as `str`, a class with fields, or a list of choices")
+            raise TypeError(
+                "elicit needs a schema: a type such as `str`, a class with fields, or a list of choices"
+            )
         return await self._one(Elicit(message, asked), key)
 
     async def elicit_url(self, message: str, url: str, key: str | None = None) -> Answer[None]:

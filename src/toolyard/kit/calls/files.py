@@ -1,10 +1,13 @@
 """Files as results: a picture, a sound or anything else, given by its path or its bytes."""
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...wire.types import Annotations, BlobContents, EmbeddedResource, TextContents
 from ...wire.types import Audio as AudioBlock
 from ...wire.types import Image as ImageBlock
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class FileResult:
@@ -15,14 +18,14 @@ class FileResult:
 
     def __init__(
         self,
-        path: str | Path | None = None,
+        path: "str | Path | None" = None,
         data: bytes | None = None,
         format: str | None = None,
         annotations: Annotations | None = None,
     ) -> None:
         if (path is None) == (data is None):
             raise ValueError(f"{type(self).__name__} takes either a path or data")
-        self.path = None if path is None else Path(path).expanduser()
+        self.path = None if path is None else _path(path)
         self.data = data
         self.annotations = annotations
         self.mime_type = self._mime_type(format)
@@ -66,7 +69,7 @@ class File(FileResult):
 
     def __init__(
         self,
-        path: str | Path | None = None,
+        path: "str | Path | None" = None,
         data: bytes | None = None,
         format: str | None = None,
         name: str | None = None,
@@ -95,6 +98,12 @@ class File(FileResult):
             except UnicodeDecodeError:
                 pass
         return EmbeddedResource(BlobContents(uri, data, self.mime_type), self.annotations)
+
+
+def _path(path: "str | Path") -> "Path":
+    from pathlib import Path  # 4 ms, as below
+
+    return Path(path).expanduser()
 
 
 def guessed(name: str) -> str | None:

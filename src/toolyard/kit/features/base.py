@@ -128,7 +128,11 @@ class DependentFunction(AuthorFunction):
 
 def author_function(function: Callable[..., Any], context_name: str | None) -> AuthorFunction:
     wanted = dependencies_of(function)
-    return DependentFunction(function, context_name, wanted) if wanted else AuthorFunction(function, context_name)
+    return (
+        DependentFunction(function, context_name, wanted)
+        if wanted
+        else AuthorFunction(function, context_name)
+    )
 
 
 class TimedFunction:

@@ -297,7 +297,11 @@ class ResourceFeature(Feature[ResourceHost]):
         params = decode_params(call.params, ReadResourceParams)
         resource, values = self._find(call, params.uri)
         if resource.home is not None:
-            own = params.uri.replace(f"://{resource.namespace}/", "://", 1) if resource.namespace else params.uri
+            own = (
+                params.uri.replace(f"://{resource.namespace}/", "://", 1)
+                if resource.namespace
+                else params.uri
+            )
             return _renamed(await resource.home.forward(call, "uri", own), own, params.uri)
         context = self._context(call, params, params.uri, Raw(b"{}")) if resource.wants_context else None
         try:

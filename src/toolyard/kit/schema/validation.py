@@ -364,7 +364,9 @@ class Signature:
 def context_parameter(function: Callable[..., Any], context_type: type) -> str | None:
     """The name of its parameter that takes the context."""
     hints = _hints(function)
-    found = (name for name, hint in hints.items() if hint is context_type or context_type in typing.get_args(hint))
+    found = (
+        name for name, hint in hints.items() if hint is context_type or context_type in typing.get_args(hint)
+    )
     return next((name for name in found if name != "return"), None)
 
 
