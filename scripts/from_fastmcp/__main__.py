@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -30,7 +29,7 @@ from ..faithful.raw import (
     started,
     steady,
 )
-from ..faithful.sources import ROOT, Sources, fail, pinned, say
+from ..faithful.sources import ROOT, Sources, pinned, say
 from .answers import compared
 from .programs import Draft, drawn
 
@@ -161,9 +160,8 @@ async def outcomes(drafts: Iterator[Draft], count: int, sources: Sources, era: s
         for one in filter(None, several):
             found.append(one)
             if len(found) <= count:
-                say(
-                    f"{len(found)}: {one.name}: {'the same' if not one.different else next(iter(one.different.items()))}"
-                )
+                first = next(iter(one.different.items()), "the same")
+                say(f"{len(found)}: {one.name}: {first}")
     return found[:count]
 
 
@@ -188,7 +186,7 @@ def main() -> None:
 
 
 def table(found: list[Outcome], whole: bool) -> str:
-    rows = [f"| program of fastmcp | requests | |", "|---|---|---|"]
+    rows = ["| program of fastmcp | requests | |", "|---|---|---|"]
     for one in found:
         first = "; ".join(
             f"{label}: {why}" for label, why in list(one.different.items())[: None if whole else 1]

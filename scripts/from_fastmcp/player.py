@@ -64,7 +64,8 @@ def run(file: Path) -> bool:
         options = ["-q", "-s", "-p", "no:cacheprovider", "--noconftest", "-o", "asyncio_mode=auto"]
         return pytest.main([*options, "-c", os.devnull, str(file)], plugins=[FirstOnly()]) == 0
     spec = importlib.util.spec_from_file_location("program", file)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["program"] = module
     spec.loader.exec_module(module)

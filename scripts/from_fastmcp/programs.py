@@ -1,8 +1,8 @@
 """The programs: each example of FastMCP's sdist that makes a server, and each test that makes one.
 
 A test is a program with what it uses of its file: other tests, and imports that nothing of it names, are left
-out. Those that import more of FastMCP than `SURFACE` (providers, transforms, authorization, apps, tasks and so
-on) are not drawn. Nothing of theirs is kept in this repository.
+out. Those that import more of FastMCP than `SURFACE` (providers, transforms, authorization, apps, tasks) are
+not drawn. Nothing of theirs is kept in this repository.
 """
 
 import ast
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 SURFACE = {
     "fastmcp": {"Client", "Context", "FastMCP"},
@@ -94,18 +95,13 @@ def _names_of_tests(module: ast.Module) -> Iterator[tuple[str, ...]]:
             yield (node.name,)
 
 
-def _is_test(node: ast.stmt) -> bool:
+def _is_test(node: ast.stmt) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
 
 
 def _leave_only(module: ast.Module, name: tuple[str, ...]) -> None:
     """Take out the other tests, and then again and again what nothing names."""
-    module.body = [
-        node
-        for node in module.body
-        if not (_is_test(node) or (isinstance(node, ast.ClassDef) and node.name.startswith("Test")))
-        or node.name == name[0]  # type: ignore[attr-defined]
-    ]
+    module.body = [node for node in module.body if not _holds_tests(node) or node.name == name[0]]
     for node in module.body:
         if isinstance(node, ast.ClassDef) and node.name == name[0]:
             node.body = [one for one in node.body if not _is_test(one) or one.name == name[-1]] or [
@@ -118,6 +114,10 @@ def _leave_only(module: ast.Module, name: tuple[str, ...]) -> None:
         module.body = [node for node in module.body if _trimmed(node, module)]
         if _size(module) == before:
             return
+
+
+def _holds_tests(node: ast.stmt) -> TypeGuard[Named]:
+    return _is_test(node) or (isinstance(node, ast.ClassDef) and node.name.startswith("Test"))
 
 
 def _size(module: ast.Module) -> int:

@@ -6,16 +6,28 @@ defaults are here; what they do is in `toolyard.kit` and `toolyard.client`.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 from . import client as _client
 from .client import ToolCallError
-from .kit import Answer, Audio as AudioContent, Context, EmbeddedResource, Icon, Long, McpError, ResourceLink
+from .kit import (
+    Answer,
+    Context,
+    EmbeddedResource,
+    Icon,
+    Long,
+    McpError,
+    ResourceLink,
+    Server,
+    Text,
+    ToolError,
+    ToolResult,
+)
+from .kit import Audio as AudioContent
 from .kit import Image as ImageContent
 from .kit import Message as _Message
-from .kit import Server, Text, ToolError, ToolResult
+from .kit.calls.files import AudioFile, File, ImageFile
 from .kit.dependencies import Depends
-from .kit.calls.files import Audio, File, Image
 from .kit.features.base import ResourceOptions, ToolOptions
 from .kit.features.prompts import assistant, user
 from .kit.features.resources import Resource
@@ -54,15 +66,16 @@ __all__ = [
 ]
 
 TextContent = Text
+Image = ImageFile
+Audio = AudioFile
 ResourceError = ToolError
 PromptError = ToolError
 ValidationError = ToolError
 NotFoundError = McpError
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FastMCP(Server):
-    """A `Server` with FastMCP's defaults: "5" is an integer, values stand bare in texts, resources are text."""
+    """A `Server` with FastMCP's defaults: "5" is an integer, values are bare in texts, resources are text."""
 
     def __init__(
         self,
@@ -125,11 +138,11 @@ class FastMCP(Server):
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> _client.CallResult:
         """Call a tool in this process; a failure raises ToolError."""
-        async with Client(self) as client:
+        async with RaisingClient(self) as client:
             return await client.call_tool(name, arguments)
 
     async def list_tools(self) -> list[ToolInfo]:
-        async with Client(self) as client:
+        async with RaisingClient(self) as client:
             return await client.list_tools()
 
 
@@ -141,7 +154,7 @@ def _without_none(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-class Client(_client.Client):
+class RaisingClient(_client.Client):
     """The client, with failures raised and with the contents of a resource as a list."""
 
     def __init__(self, target: Any, **options: Any) -> None:
@@ -172,6 +185,9 @@ class Client(_client.Client):
         return self._open is not None
 
 
+Client = RaisingClient
+
+
 def _program(target: Any) -> Any:
     """A Python file is a server to start, not a configuration."""
     import sys
@@ -180,11 +196,11 @@ def _program(target: Any) -> Any:
     return [sys.executable, path] if path.endswith(".py") else target
 
 
-def Message(content: Any, role: str = "user") -> _Message:  # noqa: N802 (the name that it has there)
+def Message(content: Any, role: str = "user") -> _Message:
     """A message of a prompt."""
     return assistant(content) if role == "assistant" else user(content)
 
 
-def CurrentContext() -> Any:  # noqa: N802
+def CurrentContext() -> Any:
     """The default of a parameter annotated `Context`, which the annotation alone fills already."""
     return None

@@ -13,12 +13,14 @@ from toolyard import Client
 from toolyard.client import Elicitation, ElicitResult, LogMessage
 from toolyard.kit import (
     Audio,
+    AudioFile,
     Context,
     Depends,
     EmbeddedResource,
     File,
     Icon,
     Image,
+    ImageFile,
     McpError,
     Message,
     Middleware,
@@ -28,8 +30,6 @@ from toolyard.kit import (
     ToolError,
     ToolResult,
 )
-from toolyard.kit.calls.files import Audio as AudioFile
-from toolyard.kit.calls.files import Image as Picture
 
 from .calls import soon
 
@@ -155,7 +155,9 @@ async def test_the_context_is_found_anywhere_and_optional():
 
     @server.tool
     async def say(text: str, ctx: Context | None = None, times: int = 1) -> str:
-        assert ctx is not None and ctx.server is server and ctx.request_id
+        assert ctx is not None
+        assert ctx.server is server
+        assert ctx.request_id
         return text * times
 
     assert (await call(server, "say", text="a", times=2)).text == "aa"
@@ -194,7 +196,8 @@ async def test_a_form_may_be_one_value_or_a_choice(schema: Any, sent: Any, got: 
         return f"{answer.action} {answer.data!r}"
 
     def fill(question: Elicitation) -> ElicitResult:
-        assert question.schema is not None and list(question.schema["properties"]) == ["value"]
+        assert question.schema is not None
+        assert list(question.schema["properties"]) == ["value"]
         return question.accept(value=sent)
 
     async with Client(server, on_elicit=fill) as client:
@@ -281,12 +284,12 @@ async def test_files_are_sent_as_content(tmp_path: Path):
     (tmp_path / "a.png").write_bytes(PIXEL)
 
     @server.tool
-    def picture() -> Picture:
-        return Picture(tmp_path / "a.png")
+    def picture() -> ImageFile:
+        return ImageFile(tmp_path / "a.png")
 
     @server.tool
-    def several() -> list[str | Picture | AudioFile]:
-        return ["see", Picture(data=PIXEL, format="jpeg"), AudioFile(data=b"la", format="mp3")]
+    def several() -> list[str | ImageFile | AudioFile]:
+        return ["see", ImageFile(data=PIXEL, format="jpeg"), AudioFile(data=b"la", format="mp3")]
 
     @server.tool
     def text() -> File:
@@ -304,7 +307,7 @@ async def test_files_are_sent_as_content(tmp_path: Path):
     (embedded,) = (await call(server, "book")).content
     assert embedded.resource.mime_type == "application/pdf"
     with pytest.raises(ValueError, match="either a path or data"):
-        Picture()
+        ImageFile()
 
 
 async def test_a_tool_result_takes_one_value_and_the_protocols_spelling():
@@ -351,7 +354,8 @@ async def test_bare_values_stand_in_the_text_as_they_are():
     async with Client(server) as client:
         schemas = {tool.name: tool.output_schema for tool in await client.list_tools()}
         found = {name: await client.call_tool(name) for name in schemas}
-    assert schemas["words"] is not None and schemas["words"]["x-fastmcp-wrap-result"] is True
+    assert schemas["words"] is not None
+    assert schemas["words"]["x-fastmcp-wrap-result"] is True
     assert schemas["unannotated"] is None
     assert {name: one.text for name, one in found.items()} == {
         "number": "5",
@@ -426,7 +430,8 @@ async def test_what_is_disabled_is_neither_listed_nor_found_until_it_is_enabled(
     server.disable(tags={"admin"})
     async with Client(server) as client:
         assert [tool.name for tool in await client.list_tools()] == ["b"]
-        assert await client.list_resources() == [] and await client.list_prompts() == []
+        assert await client.list_resources() == []
+        assert await client.list_prompts() == []
         for ask in (client.call_tool("a"), client.read_resource("a://b"), client.get_prompt("prompt")):
             with pytest.raises(McpError, match=r"[Uu]nknown|not found"):
                 await ask
@@ -629,7 +634,8 @@ async def test_middleware_filters_lists_and_reads_of_every_kind():
 
     async with Client(served(Filter())) as client:
         assert [tool.name for tool in await client.list_tools()] == ["add"]
-        assert await client.list_resources() == [] and await client.list_prompts() == []
+        assert await client.list_resources() == []
+        assert await client.list_prompts() == []
         assert len(await client.list_templates()) == 2
         assert (await client.read_resource("a://b")).text == "read a://b"
         prompt = await client.get_prompt("prompt")

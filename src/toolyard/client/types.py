@@ -106,7 +106,7 @@ class CallResult(Struct, frozen=True):
 
     @property
     def data(self) -> Any:
-        """The value that the tool returned, as plain data: structured content without its wrapper, else the text."""
+        """The value that the tool returned: structured content without its wrapper, else the text."""
         if self.structured is None:
             return self.text if self.content else None
         whole = object_of(self.structured)

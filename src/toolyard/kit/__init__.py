@@ -19,7 +19,7 @@ from ..wire.types import (
 )
 from .calls.content import ToolError, ToolResult
 from .calls.context import Cancelled, Context
-from .calls.files import File
+from .calls.files import AudioFile, File, ImageFile
 from .calls.input_requests import Answer, Elicit, ElicitUrl, Root, Roots, Sample, Sampled
 from .calls.tasks import Long
 from .dependencies import Depends
@@ -33,9 +33,10 @@ __all__ = [
     "Annotations",
     "Answer",
     "Audio",
+    "AudioFile",
     "BlobContents",
-    "Caller",
     "CallNext",
+    "Caller",
     "CallerKeys",
     "Cancelled",
     "Context",
@@ -47,6 +48,7 @@ __all__ = [
     "Icon",
     "Identity",
     "Image",
+    "ImageFile",
     "InvalidParams",
     "Long",
     "McpError",

@@ -1,7 +1,7 @@
 """The tools, resources or prompts of a server: which are offered, which are disabled, and which are mounted.
 
-What is offered stands ready in one mapping, in the order of lists, so that a call looks up one name. It is made
-anew when something changes: a declaration, a rule, or what a mounted server offers.
+What is offered stands ready in one mapping, in the order of lists, so that a call looks up one name. It is
+made anew when something changes: a declaration, a rule, or what a mounted server offers.
 """
 
 import copy
@@ -55,7 +55,7 @@ _MOUNTED = 1_000_000_000
 
 
 class Rule(Struct, frozen=True):
-    """Enables or disables what has one of these names (or URIs), one of these tags, and one of these kinds."""
+    """Enables or disables what has one of these names (or URIs) and tags, and is of these kinds."""
 
     enables: bool
     names: frozenset[str] | None = None

@@ -6,20 +6,25 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 
-class Depends:
+def Depends(function: Callable[..., Any]) -> Any:
     """The default of a parameter that callers do not see: `db: Database = Depends(open_database)`.
 
     The function may be plain or async, may return a context manager, which is left after the call, and may
     have dependencies and a `Context` itself. It is called on the event loop, once for each call.
     """
+    return Dependency(function)
+
+
+class Dependency:
+    """What `Depends` leaves in a signature."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
 
-def dependencies_of(function: Callable[..., Any]) -> dict[str, Depends]:
+def dependencies_of(function: Callable[..., Any]) -> dict[str, Dependency]:
     parameters = inspect.signature(function).parameters
-    return {name: one.default for name, one in parameters.items() if isinstance(one.default, Depends)}
+    return {name: one.default for name, one in parameters.items() if isinstance(one.default, Dependency)}
 
 
 class Resolver:
@@ -33,8 +38,8 @@ class Resolver:
         self._context = context
         self._made: dict[Callable[..., Any], Any] = {}
 
-    async def resolve(self, wanted: Mapping[str, Depends]) -> dict[str, Any]:
-        return {name: await self._one(depends.function) for name, depends in wanted.items()}
+    async def resolve(self, wanted: Mapping[str, Dependency]) -> dict[str, Any]:
+        return {name: await self._one(dependency.function) for name, dependency in wanted.items()}
 
     async def _one(self, function: Callable[..., Any]) -> Any:
         if function in self._made:

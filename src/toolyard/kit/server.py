@@ -228,8 +228,9 @@ class Server:
         """`caller_keys`: the headers with callers' own keys over HTTP, for `Context.secret`.
 
         `lifespan(server)` is entered before the first request and left when the server closes; what it gives
-        is `Context.lifespan`. `lax`: tools take "5" for an integer. `bare_values`: tools send a value that is
-        no object as it is in their text (`5`, not `{"result": 5}`), and a `str` also as structured content.
+        is `Context.lifespan_context`. `lax`: tools take "5" for an integer. `bare_values`: tools send a value
+        that is no object as it is in their text (`5`, not `{"result": 5}`), and a `str` also as structured
+        content.
 
         `locale`: the language of what is said of wrong arguments, unknown names, missing keys and the like.
         """
@@ -289,7 +290,7 @@ class Server:
     def tool(
         self, function: F | str | None = None, /, **options: Unpack[ToolOptions]
     ) -> F | Callable[[F], F]:
-        """Declare a tool: `@server.tool`, `@server.tool("name", title=…, …)` or `server.tool(function, …)`."""
+        """Declare a tool: `@server.tool`, `@server.tool("name", title=…)` or `server.tool(function, …)`."""
 
         def declare(target: F) -> F:
             self.add_tool(target, **options)

@@ -2,16 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from ...wire.types import Annotations, BlobContents, EmbeddedResource, TextContents
-from ...wire.types import Audio as AudioBlock
-from ...wire.types import Image as ImageBlock
+from ...wire.types import Annotations, Audio, BlobContents, EmbeddedResource, Image, TextContents
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 class FileResult:
-    """Base of the three. `format` is the ending of the MIME type (`png`); without it the path's ending decides."""
+    """Base of the three. `format` ends the MIME type (`png`); without it the path's ending decides."""
 
     family = ""
     usual = "application/octet-stream"
@@ -41,25 +39,25 @@ class FileResult:
         assert self.path is not None
         return self.path.read_bytes()
 
-    def block(self) -> ImageBlock | AudioBlock | EmbeddedResource:
+    def block(self) -> Image | Audio | EmbeddedResource:
         """The content block that is sent; reads the file."""
         raise NotImplementedError
 
 
-class Image(FileResult):
+class ImageFile(FileResult):
     family = "image"
     usual = "image/png"
 
-    def block(self) -> ImageBlock:
-        return ImageBlock(self.read(), self.mime_type, self.annotations)
+    def block(self) -> Image:
+        return Image(self.read(), self.mime_type, self.annotations)
 
 
-class Audio(FileResult):
+class AudioFile(FileResult):
     family = "audio"
     usual = "audio/wav"
 
-    def block(self) -> AudioBlock:
-        return AudioBlock(self.read(), self.mime_type, self.annotations)
+    def block(self) -> Audio:
+        return Audio(self.read(), self.mime_type, self.annotations)
 
 
 class File(FileResult):

@@ -34,7 +34,7 @@ from ..calls.input_requests import (
     signals_in,
 )
 from ..calls.tasks import Long, TaskRegistry
-from ..dependencies import Depends, Resolver, dependencies_of
+from ..dependencies import Dependency, Resolver, dependencies_of
 from ..events import EventHub
 from ..schema.annotations import underlying
 from ..schema.validation import MismatchError, context_parameter
@@ -110,7 +110,7 @@ class DependentFunction(AuthorFunction):
     """A function of whose parameters some are `Depends`."""
 
     def __init__(
-        self, function: Callable[..., Any], context_name: str | None, wanted: Mapping[str, Depends]
+        self, function: Callable[..., Any], context_name: str | None, wanted: Mapping[str, Dependency]
     ) -> None:
         super().__init__(function, context_name)
         self._wanted = wanted

@@ -31,9 +31,9 @@ from ...wire.types import (
 from ..calls.content import to_wire
 from ..calls.context import Context
 from ..calls.input_requests import InputRequired
+from ..components import Home, Kind, tags_of, with_tags
 from ..schema.annotations import describe, name_of, underlying
 from ..schema.validation import Signature
-from ..components import Home, Kind, tags_of, with_tags
 from .base import (
     AuthorFunction,
     Feature,

@@ -1,7 +1,7 @@
 """Resources and resource templates: declaration, URI matching, listing, reading, legacy subscriptions.
 
-In a template `{name}` matches a segment or a part of one, `{+name}` and `{name*}` the rest, and `{?name,other}` at
-the end the members of a query, each of which may be left out. Matching takes linear time.
+In a template `{name}` matches a segment or a part of one, `{+name}` and `{name*}` the rest, and
+`{?name,other}` at the end the members of a query, each of which may be left out. Matching takes linear time.
 """
 
 import copy
@@ -34,9 +34,9 @@ from ...wire.types import (
 from ..calls.content import to_wire
 from ..calls.context import Context
 from ..calls.input_requests import InputRequired
+from ..components import Home, Kind, tags_of, with_tags
 from ..schema.annotations import describe, name_of
 from ..schema.validation import Signature
-from ..components import Home, Kind, tags_of, with_tags
 from .base import (
     Feature,
     FeatureHost,
@@ -163,7 +163,8 @@ class Resource:
             )
         if always := required & set(self._template.query):
             raise TypeError(
-                f"resource {self.uri!r}: a query can be left out, so {sorted(always)} of {function} need defaults"
+                f"resource {self.uri!r}: a query can be left out, so {sorted(always)} of {function} "
+                "need defaults"
             )
 
     def _info(

@@ -29,13 +29,13 @@ from ...wire.types import (
 )
 from ..calls.content import ToolError, ToolResult, error_result, to_result, to_wire
 from ..calls.context import Context
-from ..calls.files import Audio, File, Image
+from ..calls.files import AudioFile, File, ImageFile
 from ..calls.input_requests import CallNotes, Detached, InputRequired, await_signals
 from ..calls.tasks import Long, Task, TaskRequester
+from ..components import Home, Kind, tags_of, with_tags
 from ..schema.annotations import describe, name_of
 from ..schema.pydantic_types import ValidatorError
 from ..schema.validation import DictSignature, MismatchError, Signature, output_of
-from ..components import Home, Kind, tags_of, with_tags
 from .base import (
     BOUNDED,
     Feature,
@@ -89,7 +89,7 @@ class Tool:
                 if schema is None
                 else DictSignature(function, Context, schema)
             )
-            free = (ToolResult, Image, Audio, File)
+            free = (ToolResult, ImageFile, AudioFile, File)
             self._output = output_of(function, options.get("output_schema"), free, bare_values)
         except TypeError as error:
             if self.name == name_of(function):

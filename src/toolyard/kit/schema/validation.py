@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from ...languages import current_locale, said
 from ...wire.types import BLOCKS
-from ..dependencies import Depends
+from ..dependencies import Dependency
 from . import pydantic_types
 from .annotations import name_of, read_parameter, read_type, underlying
 from .pydantic_types import JsonSchema
@@ -320,7 +320,7 @@ class Signature:
             if hint is context_type or context_type in typing.get_args(hint):
                 self.context_name = name
                 continue
-            if isinstance(parameter.default, Depends):
+            if isinstance(parameter.default, Dependency):
                 continue
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise TypeError(
