@@ -237,7 +237,7 @@ async def test_a_failure_the_author_foresaw_is_told_and_another_is_masked(
 async def test_a_value_that_is_no_contents_is_masked(server: Server) -> None:
     @server.resource("a://b")
     async def resource() -> Any:
-        return {"a": 1}
+        return 5
 
     assert (await refusal(server, "a://b")).code == -32603
 

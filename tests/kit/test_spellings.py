@@ -527,6 +527,23 @@ async def test_a_mounted_server_keeps_its_lifespan_and_its_middleware():
     assert seen == ["look"]
 
 
+async def test_a_long_tool_of_a_mounted_server_becomes_a_task_that_is_found():
+    inner, outer = Server("inner"), Server("outer")
+    inner.tool(lambda: "done", name="work", long=True)
+    outer.mount(inner, "in")
+    async with Client(outer, era="modern") as client:
+        task = await client.start_task("in_work")
+        assert (await soon(task.result())).text == "done"
+
+
+async def test_a_dict_of_a_resource_is_json():
+    server = Server("data")
+    server.resource("data://a")(lambda: {"a": 1})
+    async with Client(server) as client:
+        read = await client.read_resource("data://a")
+    assert read.contents == [TextContents("data://a", '{"a":1}', "application/json")]
+
+
 async def test_clients_of_the_outer_server_hear_of_changes_within():
     inner, outer = Server("inner"), Server("outer")
     inner.tool(lambda: "", name="a")

@@ -27,7 +27,7 @@ from .features.prompts import assistant, user
 from .server import Server
 
 if TYPE_CHECKING:
-    from .middleware import CallNext, Middleware, MiddlewareContext
+    from .middleware import Middleware, MiddlewareContext
 
 __all__ = [
     "Annotations",
@@ -35,7 +35,6 @@ __all__ = [
     "Audio",
     "AudioFile",
     "BlobContents",
-    "CallNext",
     "Caller",
     "CallerKeys",
     "Cancelled",
@@ -76,7 +75,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in ("CallNext", "Middleware", "MiddlewareContext"):  # for servers with any
+    if name in ("Middleware", "MiddlewareContext"):  # for servers with any
         from . import middleware
 
         return getattr(middleware, name)

@@ -467,6 +467,8 @@ class Server:
         for mine, theirs in zip(self._components(), server._components(), strict=True):
             mine.mount(theirs, namespace or "", server.service)
         self._mounted.append(server)
+        for one in server.mounted():
+            one.tasks = self.tasks  # clients ask for their tasks here
         server._parents.append(self)
         for feature in server.features:
             self._has(feature)

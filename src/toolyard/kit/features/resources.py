@@ -36,7 +36,7 @@ from ..calls.context import Context
 from ..calls.input_requests import InputRequired
 from ..components import Home, Kind, tags_of, with_tags
 from ..schema.annotations import describe, name_of
-from ..schema.validation import Signature
+from ..schema.validation import Signature, to_json
 from .base import (
     Feature,
     FeatureHost,
@@ -239,6 +239,8 @@ class Resource:
             return TextContents(uri, clean(value), self._mime_type)
         if isinstance(value, bytes):
             return BlobContents(uri, value, self._mime_type)
+        if isinstance(value, dict):
+            return TextContents(uri, to_json(value).decode(), self._mime_type or "application/json")
         raise TypeError(
             f"resource {self.uri!r} returned {type(value).__name__}; return str, bytes or contents"
         )
