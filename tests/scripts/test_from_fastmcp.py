@@ -34,7 +34,7 @@ class TestMany:
 def sdist(folder: Path) -> Path:
     for name, text in {
         "examples/echo.py": "from fastmcp import FastMCP\nmcp = FastMCP('echo')\n",
-        "examples/login.py": "from fastmcp import FastMCP\nfrom fastmcp.server.auth import X\nmcp = FastMCP()\n",
+        "examples/login.py": "from fastmcp.server.auth import X\nmcp = FastMCP()\n",
         "tests/test_many.py": TESTS,
     }.items():
         (folder / name).parent.mkdir(exist_ok=True)

@@ -4,7 +4,7 @@ Python names are snake_case, wire names camelCase; `meta` is `_meta`. Optional m
 when unset. Results say nothing of era; the server stamps that on.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -121,8 +121,11 @@ class Definition(Wire):
     @property
     def tags(self) -> frozenset[str]:
         """Where FastMCP and the kit put them in `_meta`; the protocol has no place for them."""
-        meta: Any = getattr(self, "meta", None) or {}
-        return frozenset((meta.get("fastmcp") or {}).get("tags") or ())
+        meta: Meta = getattr(self, "meta", None) or {}
+        held: object = meta.get("fastmcp")
+        tags: object = cast(Meta, held).get("tags") if isinstance(held, dict) else None
+        given = cast(list[object], tags) if isinstance(tags, list) else []
+        return frozenset(tag for tag in given if isinstance(tag, str))
 
 
 class ToolInfo(Definition):
