@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
@@ -154,7 +154,7 @@ class Client:
 
     # Opening and closing
 
-    async def __aenter__(self) -> "Client":
+    async def __aenter__(self) -> Self:
         if self._open is not None:
             raise ClientError("the client is open already", "make another one for a second connection")
         opened = self._opened = await open_target(self._target, self._options)

@@ -99,6 +99,19 @@ class CallResult(Struct, frozen=True):
         """The text of all its blocks, one after the other."""
         return "\n".join(block.text for block in self.content if hasattr(block, "text"))  # type: ignore[union-attr]
 
+    @property
+    def structured_content(self) -> Any:
+        """The same as `structured`, as the protocol spells it."""
+        return self.structured
+
+    @property
+    def data(self) -> Any:
+        """The value that the tool returned: structured content without its wrapper, else the text."""
+        if self.structured is None:
+            return self.text if self.content else None
+        whole = object_of(self.structured)
+        return whole["result"] if whole.keys() == {"result"} else self.structured
+
 
 class ResourceResult(Struct, frozen=True):
     """What a resource holds."""

@@ -4,27 +4,30 @@ Owns declaration, the protocol methods of each era, and the start of HTTP, stdio
 `kit.features` implements the methods.
 """
 
-import itertools
+import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, get_args, overload
 
 import msgspec
 from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
 from ..edge.request import CallerKeys
 from ..languages import Locale, answering
 from ..telemetry.events import LOG_ALONE, EventRecorder
 from ..wire.call import SERVER_KEY, TASKS_EXTENSION, UI_EXTENSION, Call, Caller
-from ..wire.errors import MethodNotFound
+from ..wire.errors import InternalError, MethodNotFound
 from ..wire.messages import decode_params
 from ..wire.seal import KEY_VARIABLE, Sealer
 from ..wire.types import DiscoverResult, Icon, Implementation, InitializeResult, Result, SetLevelParams
 from ..wire.versions import MODERN_VERSIONS
 from .calls.tasks import TaskRegistry
+from .components import Component, Components, Kind, Rule, selected
 from .events import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED, ChangeEvent, EventHub
-from .features.base import Feature, PromptOptions, ResourceOptions, ToolOptions
+from .features.base import Feature, FeatureMethod, PromptOptions, ResourceOptions, ToolOptions
 from .features.prompts import Completer, Prompt, PromptFeature
 from .features.resources import Resource, ResourceFeature
 from .features.subscriptions import SubscriptionFeature
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from ..edge.http.app import HttpEdge
     from ..edge.request import Identify, Pace
     from ..wire.call import Service
+    from .middleware import Middleware
 
 
 class KitService:
@@ -50,8 +54,33 @@ class KitService:
             PromptFeature(server),
             self._subscriptions,
         ]
-        self._modern = {k: v for feature in features for k, v in (feature.shared | feature.modern).items()}
-        self._legacy = {k: v for feature in features for k, v in (feature.shared | feature.legacy).items()}
+        self._plain = {
+            "modern": {k: v for feature in features for k, v in (feature.shared | feature.modern).items()},
+            "legacy": {k: v for feature in features for k, v in (feature.shared | feature.legacy).items()},
+        }
+        self._modern, self._legacy = self._plain["modern"], self._plain["legacy"]
+
+    def fold(self) -> None:
+        """Put around the methods what the server has for them; what it has not, no call comes through."""
+        self._modern, self._legacy = (
+            {method: self._folded(method, answer) for method, answer in self._plain[era].items()}
+            for era in ("modern", "legacy")
+        )
+
+    def _folded(self, method: str, answer: FeatureMethod) -> FeatureMethod:
+        server = self._server
+        if server.middleware:
+            from .middleware import around  # for servers with any
+
+            answer = around(server.middleware, method, answer, server)
+        return answer if server.lifespan_entered else self._within_lifespan(answer)
+
+    def _within_lifespan(self, answer: FeatureMethod) -> FeatureMethod:
+        async def enter_first(call: Call) -> Any:
+            await self._server.enter_lifespan()
+            return await answer(call)
+
+        return enter_first
 
     async def handle(self, call: Call) -> Any:
         modern = call.caller.era == "modern"
@@ -68,6 +97,12 @@ class KitService:
             result.meta = self._stamp if result.meta is UNSET else {**result.meta, **self._stamp}
         return result
 
+    def forward(self, call: Call, member: str, key: str) -> Awaitable[Any]:
+        """Answer a request that came to a server in which this one is mounted."""
+        members = {**call.members(), member: Raw(msgspec.json.encode(key))}
+        answers = self._modern if call.caller.era == "modern" else self._legacy
+        return answers[call.method](replace(call, params=Raw(msgspec.json.encode(members))))
+
     async def listen(self, call: Call) -> None:
         await self._subscriptions.listen_legacy(call)
 
@@ -78,6 +113,7 @@ class KitService:
         self._server.hub.close()
         await self._server.tasks.close()
         await self._server.run_close_functions()
+        await self._server.leave_lifespan()
 
     def health(self) -> dict[str, Any]:
         server = self._server
@@ -148,8 +184,9 @@ class _Identity(Feature["Server"]):
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=Component)
+Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
 CloseFunction = Callable[[], Awaitable[None]]
-T = TypeVar("T")
 
 logger = logging.getLogger("toolyard.kit")
 
@@ -168,7 +205,7 @@ class Server:
 
     def __init__(
         self,
-        name: str,
+        name: str = "server",
         *,
         version: str = "0",
         title: str | None = None,
@@ -183,8 +220,17 @@ class Server:
         max_subscriptions: int = 1000,
         caller_keys: CallerKeys | None = None,
         locale: Locale = "en",
+        lifespan: Lifespan | None = None,
+        middleware: Iterable["Middleware"] = (),
+        lax: bool = False,
+        bare_values: bool = False,
     ) -> None:
         """`caller_keys`: the headers with callers' own keys over HTTP, for `Context.secret`.
+
+        `lifespan(server)` is entered before the first request and left when the server closes; what it gives
+        is `Context.lifespan_context`. `lax`: tools take "5" for an integer. `bare_values`: tools send a value
+        that is no object as it is in their text (`5`, not `{"result": 5}`), and a `str` also as structured
+        content.
 
         `locale`: the language of what is said of wrong arguments, unknown names, missing keys and the like.
         """
@@ -204,13 +250,23 @@ class Server:
         self.has_own_key = bool(configured)
         """Whether a key was configured, so that sessions and state outlive this process."""
         self.sealer = Sealer(configured or None, name)
-        self.tools: dict[str, Tool] = {}
-        self.resources: dict[str, Resource] = {}
-        self.prompts: dict[str, Prompt] = {}
+        self._tools: Components[Tool] = Components()
+        self._resources: Components[Resource] = Components()
+        self._prompts: Components[Prompt] = Components()
+        self.tools: Mapping[str, Tool] = self._tools.offered
+        self.resources: Mapping[str, Resource] = self._resources.offered
+        self.prompts: Mapping[str, Prompt] = self._prompts.offered
         self.completions: dict[tuple[str, str, str], Completer] = {}
         self.features: set[str] = set()
         """Features declared at least once; a list may become empty later."""
-        self._serials = itertools.count(1)
+        self._lax, self._bare_values = lax, bare_values
+        self.middleware: list[Middleware] = list(middleware)
+        self._lifespan = lifespan
+        self._living: _Living | None = None
+        self.lifespan_result: Any = {}
+        """What `lifespan` gave."""
+        self._mounted: list[Server] = []
+        self._parents: list[Server] = []
         self._close_functions: list[CloseFunction] = []
         self._reopening: list[CloseFunction] = []
         self._clients = 0
@@ -222,24 +278,33 @@ class Server:
         self.hub = EventHub()
         self.tasks = TaskRegistry(self.hub)
         self.service = KitService(self)
+        if lifespan is not None:
+            self.on_close(self.leave_lifespan, reopens=True)
+        if self.middleware or lifespan is not None:
+            self.service.fold()
 
     @overload
-    def tool(self, function: F, /) -> F: ...
+    def tool(self, function: F, /, **options: Unpack[ToolOptions]) -> F: ...
     @overload
-    def tool(self, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
-    def tool(self, function: F | None = None, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
-        """Declare a tool: `@server.tool`, or `@server.tool(title=…, read_only=True, …)`."""
+    def tool(self, named: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+    def tool(
+        self, function: F | str | None = None, /, **options: Unpack[ToolOptions]
+    ) -> F | Callable[[F], F]:
+        """Declare a tool: `@server.tool`, `@server.tool("name", title=…)` or `server.tool(function, …)`."""
 
         def declare(target: F) -> F:
             self.add_tool(target, **options)
             return target
 
+        if isinstance(function, str):
+            options["name"] = _one_name(function, options)
+            return declare
         return declare if function is None else declare(function)
 
     def add_tool(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> Tool:
         """As `tool`, for functions made at run time. Call `notify_tools_changed` afterwards."""
-        tool = Tool(function, serial=next(self._serials), **options)
-        self._register(self.tools, tool.name, tool, "tools")
+        tool = Tool(function, lax=self._lax, bare_values=self._bare_values, **options)
+        self._register(self._tools, tool, "tools", options.get("enabled", True))
         if tool.long is not None:
             self.features.add("tasks")
         return tool
@@ -256,7 +321,7 @@ class Server:
         return sum(tool.listed for tool in self.tools.values())
 
     def remove_tool(self, name: str) -> None:
-        self._remove(self.tools, name, "tool")
+        self._remove(self._tools, name, "tool")
 
     def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Declare a resource; with `{variables}` in the URI, a template of resources."""
@@ -271,14 +336,14 @@ class Server:
         self, function: Callable[..., Any], uri: str, **options: Unpack[ResourceOptions]
     ) -> Resource:
         """As `resource`, at run time. Call `notify_resources_changed` afterwards."""
-        resource = Resource(function, uri, serial=next(self._serials), **options)
-        self._register(self.resources, uri, resource, "resources")
+        resource = Resource(function, uri, **options)
+        self._register(self._resources, resource, "resources", options.get("enabled", True))
         if uri.startswith("ui://"):
             self.features.add("ui")
         return resource
 
     def remove_resource(self, uri: str) -> None:
-        self._remove(self.resources, uri, "resource")
+        self._remove(self._resources, uri, "resource")
 
     def on_list_resources(self, function: Callable[[], Awaitable[None]]) -> None:
         """Await this before resources are listed, so that it can add and remove some."""
@@ -293,26 +358,31 @@ class Server:
                 logger.exception("server %r could not renew its resources", self.name)
 
     @overload
-    def prompt(self, function: F, /) -> F: ...
+    def prompt(self, function: F, /, **options: Unpack[PromptOptions]) -> F: ...
     @overload
-    def prompt(self, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
-    def prompt(self, function: F | None = None, **options: Unpack[PromptOptions]) -> F | Callable[[F], F]:
+    def prompt(self, named: str | None = None, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
+    def prompt(
+        self, function: F | str | None = None, /, **options: Unpack[PromptOptions]
+    ) -> F | Callable[[F], F]:
         """Declare a prompt: the function's parameters are its arguments, its result the messages."""
 
         def declare(target: F) -> F:
             self.add_prompt(target, **options)
             return target
 
+        if isinstance(function, str):
+            options["name"] = _one_name(function, options)
+            return declare
         return declare if function is None else declare(function)
 
     def add_prompt(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> Prompt:
         """As `prompt`, at run time. Call `notify_prompts_changed` afterwards."""
-        prompt = Prompt(function, serial=next(self._serials), **options)
-        self._register(self.prompts, prompt.name, prompt, "prompts")
+        prompt = Prompt(function, **options)
+        self._register(self._prompts, prompt, "prompts", options.get("enabled", True))
         return prompt
 
     def remove_prompt(self, name: str) -> None:
-        self._remove(self.prompts, name, "prompt")
+        self._remove(self._prompts, name, "prompt")
 
     def completion(
         self, *, argument: str, prompt: str | None = None, resource: str | None = None
@@ -335,25 +405,122 @@ class Server:
 
         return declare
 
-    def _register(self, known: dict[str, T], name: str, item: T, feature: str) -> None:
-        if name in known:
-            raise ValueError(f"server {self.name!r} already has a {feature.removesuffix('s')} {name!r}")
-        known[name] = item
-        self.features.add(feature)
+    def _register(self, known: Components[C], item: C, feature: str, enabled: bool) -> None:
+        if item.key in known:
+            raise ValueError(f"server {self.name!r} already has a {feature.removesuffix('s')} {item.key!r}")
+        known.add(item)
+        if not enabled:
+            known.rule(selected(False, {item.key}, None, None))
+        self._has(feature)
 
-    def _remove(self, known: dict[str, Any], name: str, kind: str) -> None:
+    def _has(self, feature: str) -> None:
+        self.features.add(feature)
+        for parent in self._parents:
+            parent._has(feature)
+
+    def _remove(self, known: Components[Any], name: str, kind: str) -> None:
         if name not in known:
             raise ValueError(f"server {self.name!r} has no {kind} {name!r}")
-        del known[name]
+        known.remove(name)
+
+    def enable(
+        self,
+        *,
+        names: Collection[str] | None = None,
+        tags: Collection[str] | None = None,
+        components: Collection[Kind] | None = None,
+        only: bool = False,
+    ) -> None:
+        """Offer what has one of these names (or URIs) and tags and is of these kinds, and tell the clients.
+
+        `only` also disables everything else. What is disabled is neither listed nor found. The last call
+        that concerns a component decides, also for what is declared later.
+        """
+        if only:
+            self._rule(Rule(False))
+        self._rule(selected(True, names, tags, components))
+
+    def disable(
+        self,
+        *,
+        names: Collection[str] | None = None,
+        tags: Collection[str] | None = None,
+        components: Collection[Kind] | None = None,
+    ) -> None:
+        """The opposite of `enable`."""
+        self._rule(selected(False, names, tags, components))
+
+    def _rule(self, rule: Rule) -> None:
+        for known in self._components():
+            known.rule(rule)
+        self.notify_tools_changed()
+        self.notify_resources_changed()
+        self.notify_prompts_changed()
+
+    def mount(self, server: "Server", namespace: str | None = None) -> None:
+        """Offer what another server offers, now and later: tools and prompts as `namespace_name`, resources
+        as `scheme://namespace/path`. Requests go through its own middleware; its lifespan is entered with
+        this one's. What is here goes before what is mounted, and what was mounted earlier before the rest.
+        """
+        if self in server.mounted():
+            raise ValueError(f"server {self.name!r} cannot be mounted in itself")
+        for mine, theirs in zip(self._components(), server._components(), strict=True):
+            mine.mount(theirs, namespace or "", server.service)
+        self._mounted.append(server)
+        for one in server.mounted():
+            one.tasks = self.tasks  # clients ask for their tasks here
+        server._parents.append(self)
+        for feature in server.features:
+            self._has(feature)
+        self.on_close(server.run_close_functions)
+        self.on_close(self.leave_lifespan, reopens=True)
+
+    def mounted(self) -> "Iterator[Server]":
+        """This server and all that are mounted in it."""
+        yield self
+        for server in self._mounted:
+            yield from server.mounted()
+
+    def _components(self) -> tuple[Components[Any], ...]:
+        return self._tools, self._resources, self._prompts
+
+    def add_middleware(self, middleware: "Middleware") -> None:
+        """Put it around the requests from now on, inside of what was added before."""
+        self.middleware.append(middleware)
+        self.service.fold()
+
+    @property
+    def lifespan_entered(self) -> bool:
+        return self._lifespan is None or self._living is not None
+
+    async def enter_lifespan(self) -> None:
+        """Enter the lifespans of this server and of those mounted in it, once."""
+        for server in self.mounted():
+            if not server.lifespan_entered:
+                server._living = _Living(server, server._lifespan)
+            if server._living is not None:
+                await server._living.ready()
+
+    async def leave_lifespan(self) -> None:
+        for server in reversed(list(self.mounted())):
+            living, server._living = server._living, None
+            if living is not None:
+                server.service.fold()
+                await living.end()
 
     def notify_tools_changed(self) -> None:
-        self.hub.publish(ChangeEvent(TOOLS_CHANGED))
+        self._publish(ChangeEvent(TOOLS_CHANGED))
 
     def notify_prompts_changed(self) -> None:
-        self.hub.publish(ChangeEvent(PROMPTS_CHANGED))
+        self._publish(ChangeEvent(PROMPTS_CHANGED))
 
     def notify_resources_changed(self) -> None:
-        self.hub.publish(ChangeEvent(RESOURCES_CHANGED))
+        self._publish(ChangeEvent(RESOURCES_CHANGED))
+
+    def _publish(self, event: ChangeEvent) -> None:
+        self.hub.publish(event)
+        for parent in self._parents:
+            parent._publish(event)
 
     def notify_resource_updated(self, uri: str, concerns: Callable[[Caller], bool] | None = None) -> None:
         """Notify subscribers of a resource.
@@ -475,7 +642,7 @@ class Server:
 
     def disable_tasks(self) -> None:
         """Run long tools within their calls, for a host that is stopped after each response."""
-        for tool in self.tools.values():
+        for tool in self._tools.declared():
             tool.disable_tasks()
         self.features.discard("tasks")
 
@@ -483,6 +650,45 @@ class Server:
         """Refuse callers without a key of their own, if the server takes such keys at all."""
         if self.caller_keys is not None:
             self.caller_keys = msgspec.structs.replace(self.caller_keys, required=True)
+
+
+class _Living:
+    """A lifespan in a task of its own, since what is entered in one task must be left in it."""
+
+    def __init__(self, server: Server, lifespan: Lifespan | None) -> None:
+        self._server = server
+        self._lifespan = lifespan
+        self._entered = asyncio.get_running_loop().create_future()
+        self._ended = asyncio.Event()
+        self._task = asyncio.create_task(self._live())
+
+    async def ready(self) -> None:
+        await asyncio.shield(self._entered)
+
+    async def end(self) -> None:
+        self._ended.set()
+        await self._task
+
+    async def _live(self) -> None:
+        assert self._lifespan is not None
+        try:
+            async with self._lifespan(self._server) as given:
+                self._server.lifespan_result = {} if given is None else given
+                self._entered.set_result(None)
+                self._server.service.fold()
+                await self._ended.wait()
+        except Exception:
+            if not self._entered.done():
+                logger.exception("server %r could not enter its lifespan", self._server.name)
+                self._entered.set_exception(InternalError())
+            else:
+                logger.exception("server %r did not close cleanly", self._server.name)
+
+
+def _one_name(name: str, options: Mapping[str, Any]) -> str:
+    if options.get("name") is not None:
+        raise TypeError(f"two names: {name!r} and {options['name']!r}")
+    return name
 
 
 def _check_options(

@@ -330,6 +330,8 @@ class LegacySession(Struct):
     subscriptions: set[str] = field(default_factory=set[str])
     lasts: bool = True
     """Whether more requests can follow in it; false for one that was made up for a single request."""
+    label: str = ""
+    """What authors know it by where it has no id; made when one asks."""
 
 
 class Channel(Protocol):

@@ -4,7 +4,7 @@ Python names are snake_case, wire names camelCase; `meta` is `_meta`. Optional m
 when unset. Results say nothing of era; the server stamps that on.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -115,7 +115,20 @@ class ToolAnnotations(FrozenWire, frozen=True):
     open_world_hint: bool | None = None
 
 
-class ToolInfo(Wire):
+class Definition(Wire):
+    """Base of what a list holds."""
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """Where FastMCP and the kit put them in `_meta`; the protocol has no place for them."""
+        meta: Meta = getattr(self, "meta", None) or {}
+        held: object = meta.get("fastmcp")
+        tags: object = cast(Meta, held).get("tags") if isinstance(held, dict) else None
+        given = cast(list[object], tags) if isinstance(tags, list) else []
+        return frozenset(tag for tag in given if isinstance(tag, str))
+
+
+class ToolInfo(Definition):
     name: str
     input_schema: dict[str, Any]
     title: str | None = None
@@ -126,7 +139,7 @@ class ToolInfo(Wire):
     meta: Meta | None = field(default=None, name="_meta")
 
 
-class ResourceInfo(Wire):
+class ResourceInfo(Definition):
     uri: str
     name: str
     title: str | None = None
@@ -138,7 +151,7 @@ class ResourceInfo(Wire):
     meta: Meta | None = field(default=None, name="_meta")
 
 
-class ResourceTemplateInfo(Wire):
+class ResourceTemplateInfo(Definition):
     uri_template: str
     name: str
     title: str | None = None
@@ -156,7 +169,7 @@ class PromptArgument(FrozenWire, frozen=True):
     required: bool | None = None
 
 
-class PromptInfo(Wire):
+class PromptInfo(Definition):
     name: str
     title: str | None = None
     description: str | None = None

@@ -10,20 +10,30 @@ from ...languages import said
 from ...wire.text import clean
 from ...wire.types import BLOCKS, Block, CallToolResult, Meta, Text
 from ..schema import pydantic_types
-from ..schema.validation import MismatchError, Output, to_json
+from ..schema.validation import MismatchError, Output, is_foreign, to_json
+from .files import FileResult
 
 
 class ToolError(Exception):
     """A failure for the model to read: it becomes the text of an `isError` result."""
 
 
-class ToolResult(Struct, kw_only=True):
-    """An explicit result: content beside structured data, or `_meta`."""
+class ToolResult(Struct):
+    """An explicit result: content beside structured data, or `_meta`.
 
-    content: list[Block | str] = []
-    structured: Any = UNSET
-    is_error: bool = False
+    `content` is one value, or a list of what a tool may return; `structured_content` is another name for
+    `structured`.
+    """
+
+    content: Any = None
+    structured_content: Any = None
     meta: Meta | None = None
+    is_error: bool = False
+    structured: Any = UNSET
+
+    def __post_init__(self) -> None:
+        if self.structured is UNSET and self.structured_content is not None:
+            self.structured = self.structured_content
 
 
 COUNTS = "toolyard/counts"
@@ -32,6 +42,30 @@ COUNTS = "toolyard/counts"
 
 def counts_meta(**counts: int) -> Meta:
     return {COUNTS: counts}
+
+
+UNWRAPPABLE: Meta = {"fastmcp": {"wrap_result": True}}
+"""Tells clients of FastMCP that the value is under `result`."""
+
+
+def _is_content(item: Any) -> bool:
+    return isinstance(item, (*BLOCKS, FileResult)) or is_foreign(item)
+
+
+def _foreign(value: Any) -> CallToolResult:
+    if type(value).__name__ == "CallToolResult":
+        return to_wire(value, CallToolResult, "a result")
+    return CallToolResult(content=[_block(value)])
+
+
+def to_wire(value: Any, kind: Any, what: str) -> Any:
+    """A value of the protocol, whether it is ours, the SDK's or a dict in the protocol's own spelling."""
+    dump = getattr(value, "model_dump", None)
+    members = value if dump is None else dump(mode="json", by_alias=True, exclude_none=True)
+    try:
+        return msgspec.convert(members, kind)
+    except msgspec.ValidationError as error:
+        raise TypeError(f"{value!r} is not {what}: {error}") from None
 
 
 def error_result(text: str) -> CallToolResult:
@@ -45,15 +79,19 @@ def to_result(value: Any, output: Output) -> CallToolResult:
     if output.validator is not None:
         return _structured(value, output, [])
     if pydantic_types.can_encode(value):
+        if is_foreign(value):
+            return _foreign(value)
         value = pydantic_types.encode(value)
     if isinstance(value, str):
         return CallToolResult(content=[Text(clean(value))])
     if value is None:
         return CallToolResult(content=[])
-    if isinstance(value, BLOCKS):
+    if isinstance(value, (*BLOCKS, FileResult)):
         return CallToolResult(content=[_block(value)])
     if isinstance(value, list | tuple):
         items = cast(Iterable[Any], value)
+        if output.bare and not any(_is_content(item) for item in items):
+            return CallToolResult(content=[Text(_json(value).decode())])
         return CallToolResult(content=[_block(item) for item in items])
     if _is_object(value):
         return _structured(value, output, [])
@@ -61,7 +99,9 @@ def to_result(value: Any, output: Output) -> CallToolResult:
 
 
 def _explicit(value: ToolResult, output: Output) -> CallToolResult:
-    content = [_block(item) for item in value.content]
+    given: Any = value.content
+    items = cast(list[Any], given) if isinstance(given, list | tuple) else [] if given is None else [given]
+    content = [_block(item) for item in items]
     if value.is_error or value.structured is UNSET:
         if output.validator is not None and not value.is_error:
             raise MismatchError("a ToolResult without `structured`, though the tool has an output schema")
@@ -79,8 +119,13 @@ def _structured(value: Any, output: Output, content: list[Block]) -> CallToolRes
         output.validator(raw)
     if not any(isinstance(block, Text) for block in content):
         # The same JSON as text, for clients without structured content.
-        content = [*content, Text(raw.decode())]
-    return CallToolResult(content=content, structured_content=Raw(raw))
+        text = clean(value) if output.bare and isinstance(value, str) else output.text(raw)
+        content = [*content, Text(text)] if text is not None else content
+    return CallToolResult(
+        content=content,
+        structured_content=Raw(raw),
+        meta=UNWRAPPABLE if output.bare and output.wrapped else UNSET,
+    )
 
 
 def _block(item: Any) -> Block:
@@ -88,6 +133,10 @@ def _block(item: Any) -> Block:
         item.text = clean(item.text)
     if isinstance(item, BLOCKS):
         return item
+    if isinstance(item, FileResult):
+        return item.block()
+    if pydantic_types.can_encode(item) and is_foreign(item):
+        return to_wire(item, Block, "content")
     return Text(clean(item) if isinstance(item, str) else _json(item).decode())
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import secrets
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar, get_args
@@ -39,9 +40,14 @@ class Context:
     """One for each call, the same in both eras; `kit.calls.input_requests` explains replays."""
 
     def __init__(
-        self, call: Call, requester: InputRequester, on_progress: Callable[[str], None] | None = None
+        self,
+        call: Call,
+        requester: InputRequester,
+        on_progress: Callable[[str], None] | None = None,
+        server: Any = None,
     ) -> None:
         self._call = call
+        self._server = server
         self._requester = requester
         self._on_progress = on_progress
         self._keys: set[str] = set()
@@ -64,6 +70,34 @@ class Context:
     @property
     def caller(self) -> Caller:
         return self._call.caller
+
+    @property
+    def server(self) -> Any:
+        """The `Server` that is called."""
+        return self._server
+
+    @property
+    def fastmcp(self) -> Any:
+        """The same, as FastMCP spells it."""
+        return self._server
+
+    @property
+    def lifespan_context(self) -> Any:
+        """What the server's `lifespan` gave; an empty dict if it has none."""
+        return self._server.lifespan_result
+
+    @property
+    def session_id(self) -> str:
+        """The legacy session's; empty in the modern era, which has none."""
+        session = self._call.session
+        if session is None:
+            return ""
+        session.label = session.id or session.label or secrets.token_hex(16)
+        return session.label
+
+    @property
+    def request_id(self) -> str:
+        return str(self._call.id)
 
     @property
     def sealer(self) -> Sealer | None:
@@ -141,6 +175,22 @@ class Context:
         params = {"level": level, "data": data} | ({"logger": logger} if logger else {})
         await self._call.channel.notify("notifications/message", params)
 
+    async def debug(self, message: str, logger: str | None = None, extra: Any = None) -> None:
+        """A log line of that level, as `info`, `warning` and `error`; `extra` is data beside the message."""
+        await self._say("debug", message, logger, extra)
+
+    async def info(self, message: str, logger: str | None = None, extra: Any = None) -> None:
+        await self._say("info", message, logger, extra)
+
+    async def warning(self, message: str, logger: str | None = None, extra: Any = None) -> None:
+        await self._say("warning", message, logger, extra)
+
+    async def error(self, message: str, logger: str | None = None, extra: Any = None) -> None:
+        await self._say("error", message, logger, extra)
+
+    async def _say(self, level: Level, message: str, logger: str | None, extra: Any) -> None:
+        await self.log(level, message if extra is None else {"msg": message, "extra": extra}, logger)
+
     def _log_threshold(self) -> str | None:
         if self.caller.era == "modern":
             level = self.caller.log_level
@@ -154,9 +204,24 @@ class Context:
             self._claim(key)
         return await self._requester.ask(questions)
 
-    async def elicit(self, message: str, schema: JsonSchema | type[T], key: str | None = None) -> Answer[Any]:
-        """Ask the user to fill a form."""
-        return await self._one(Elicit(message, schema), key)
+    async def elicit(
+        self,
+        message: str,
+        schema: "JsonSchema | type[T] | list[str] | None" = None,
+        key: str | None = None,
+        *,
+        response_type: "type[T] | list[str] | None" = None,
+    ) -> Answer[Any]:
+        """Ask the user to fill a form: one of several fields, one value, or a choice from a list of strings.
+
+        `response_type` is another name for `schema`.
+        """
+        asked = response_type if schema is None else schema
+        if asked is None:
+            raise TypeError(
+                "elicit needs a schema: a type such as `str`, a class with fields, or a list of choices"
+            )
+        return await self._one(Elicit(message, asked), key)
 
     async def elicit_url(self, message: str, url: str, key: str | None = None) -> Answer[None]:
         """Ask the user to open a page."""

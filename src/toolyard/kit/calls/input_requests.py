@@ -30,6 +30,7 @@ from ..schema.validation import (
     Validator,
     explain,
     flat_schema_of,
+    schema_of,
 )
 from .content import ToolError
 
@@ -45,6 +46,11 @@ class Answer(Struct, Generic[T], frozen=True):
     @property
     def accepted(self) -> bool:
         return self.action == "accept"
+
+    @property
+    def data(self) -> T | None:
+        """The content, as FastMCP spells it."""
+        return self.content
 
 
 class Sampled(Wire):
@@ -105,18 +111,25 @@ def _read(answer: Raw, kind: type[T]) -> T:
 
 
 class Elicit:
-    """A form: `schema` is a flat JSON Schema, or a struct, dataclass, TypedDict or model of primitives."""
+    """A form: `schema` is a flat JSON Schema, or a struct, dataclass, TypedDict or model of primitives.
+
+    A primitive, or a list of strings to choose from, is a form with the one field `value`.
+    """
 
     kind = "elicit"
 
-    def __init__(self, message: str, schema: JsonSchema | type[Any]) -> None:
+    def __init__(self, message: str, schema: JsonSchema | type[Any] | list[str]) -> None:
         self.message = message
         self._validate: Validator
+        self._is_value = False
         if isinstance(schema, dict):
             self.schema = schema
             self._validate = SchemaValidator(schema)
         else:
-            kind = read_type(schema)
+            kind: Any = Literal[tuple(schema)] if isinstance(schema, list) else read_type(schema)
+            self._is_value = schema_of(kind).get("type") != "object"
+            if self._is_value:
+                kind = msgspec.defstruct("Form", [("value", kind)])
             self.schema = flat_schema_of(kind)
             self._validate = TypedValidator(kind, self.schema)
 
@@ -134,7 +147,8 @@ class Elicit:
         elicited = _read(answer, _Elicited)
         if elicited.action != "accept":
             return Answer(elicited.action)
-        return Answer("accept", self._validate(elicited.content))
+        content = self._validate(elicited.content)
+        return Answer("accept", content.value if self._is_value else content)
 
 
 class ElicitUrl:

@@ -8,7 +8,9 @@ import base64
 import binascii
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar
 
 from msgspec import Raw
@@ -19,8 +21,8 @@ from ...wire.call import Call, Caller
 from ...wire.errors import INTERNAL_ERROR, InternalError, InvalidParams, McpError, MethodNotFound
 from ...wire.messages import decode_params
 from ...wire.seal import Sealer
-from ...wire.types import Annotations, Cacheable, Icon, ListParams, Meta, RoundTrip
-from ..calls.content import ToolError
+from ...wire.types import Annotations, Cacheable, Icon, ListParams, Meta, RoundTrip, ToolAnnotations
+from ..calls.content import ToolError, to_wire
 from ..calls.context import Context
 from ..calls.input_requests import (
     Detached,
@@ -32,9 +34,10 @@ from ..calls.input_requests import (
     signals_in,
 )
 from ..calls.tasks import Long, TaskRegistry
+from ..dependencies import Dependency, Resolver, dependencies_of
 from ..events import EventHub
 from ..schema.annotations import underlying
-from ..schema.validation import MismatchError
+from ..schema.validation import MismatchError, context_parameter
 
 logger = logging.getLogger("toolyard.kit")
 
@@ -101,6 +104,65 @@ class AuthorFunction:
         except (StopIteration, GeneratorExit, KeyboardInterrupt) as error:
             # A future does not accept the first, so the call would never end; the others would stop the loop.
             raise RuntimeError(f"the function raised {type(error).__name__}") from error
+
+
+class DependentFunction(AuthorFunction):
+    """A function of whose parameters some are `Depends`."""
+
+    def __init__(
+        self, function: Callable[..., Any], context_name: str | None, wanted: Mapping[str, Dependency]
+    ) -> None:
+        super().__init__(function, context_name)
+        self._wanted = wanted
+
+    @property
+    def wants_context(self) -> bool:
+        return True  # its dependencies may
+
+    async def __call__(self, arguments: dict[str, Any], context: Context | None) -> Any:
+        async with AsyncExitStack() as stack:
+            resolver = Resolver(stack, partial(context_parameter, context_type=Context), context)
+            arguments |= await resolver.resolve(self._wanted)
+            return await super().__call__(arguments, context)
+
+
+def author_function(function: Callable[..., Any], context_name: str | None) -> AuthorFunction:
+    wanted = dependencies_of(function)
+    return (
+        DependentFunction(function, context_name, wanted)
+        if wanted
+        else AuthorFunction(function, context_name)
+    )
+
+
+class TimedFunction:
+    """Given up after so many seconds. A thread goes on, and hears it from its context."""
+
+    def __init__(self, function: AuthorFunction, name: str, seconds: float) -> None:
+        if seconds <= 0:
+            raise ValueError(f"timeout of tool {name!r} must be more than 0 seconds, not {seconds}")
+        self._function = function
+        self._name = name
+        self._seconds = seconds
+
+    @property
+    def wants_context(self) -> bool:
+        return self._function.wants_context
+
+    async def __call__(self, arguments: dict[str, Any], context: Context | None) -> Any:
+        limit = asyncio.timeout(self._seconds)
+        try:
+            async with limit:
+                return await self._function(arguments, context)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise ToolError(
+                said(
+                    f"Tool {self._name!r} took longer than {self._seconds:g} seconds",
+                    f"A ferramenta {self._name!r} levou mais de {self._seconds:g} segundos",
+                )
+            ) from None
 
 
 def reraise_signals(error: BaseException) -> None:
@@ -195,12 +257,12 @@ class Feature(Generic[H]):
         self, call: Call, trip: RoundTrip, name: str, arguments: Raw, may_detach: bool = False
     ) -> Context:
         if call.caller.era == "legacy":
-            return Context(call, LegacyRequester(call))
+            return Context(call, LegacyRequester(call), server=self._host)
         host = self._host
         what = fingerprint(name, arguments)
         sealer = call.sealer or host.sealer
         requester = RoundTripRequester(call, trip, what, sealer, host.state_ttl, may_detach)
-        return Context(call, requester)
+        return Context(call, requester, server=self._host)
 
 
 def require_own(signal: InputRequired | Detached, context: Context | None) -> None:
@@ -239,8 +301,12 @@ class _Described(TypedDict, total=False):
     name: str | None
     title: str | None
     description: str | None
-    icons: list[Icon] | None
+    icons: Sequence[Icon | Mapping[str, Any]] | None
     meta: Meta | None
+    tags: Collection[str] | None
+    """Names by which `enable` and `disable` find it; clients see them under `_meta.fastmcp.tags`."""
+    enabled: bool
+    """Whether it is offered before anybody calls `enable`."""
 
 
 BOUNDED = "toolyard/bounded"
@@ -252,6 +318,8 @@ class ToolOptions(_Described, total=False):
     destructive: bool | None
     idempotent: bool | None
     open_world: bool | None
+    annotations: "ToolAnnotations | Mapping[str, Any] | None"
+    """The same four and a title, as the protocol spells them."""
     input_schema: Mapping[str, Any] | None
     output_schema: "Mapping[str, Any] | type | None"
     """A schema, or a type to make it from. Results are checked against it."""
@@ -263,12 +331,14 @@ class ToolOptions(_Described, total=False):
     """Whether results are small enough for a model: a gateway then sends them whole."""
     listed: bool
     """Whether `tools/list` shows the tool; it can be called by name in any case."""
+    timeout: float | None
+    """Seconds after which a call is given up, with an error that says so."""
 
 
 class ResourceOptions(_Described, total=False):
     mime_type: str | None
     size: int | None
-    annotations: Annotations | None
+    annotations: Annotations | Mapping[str, Any] | None
 
 
 class PromptOptions(_Described, total=False):
@@ -281,3 +351,9 @@ def check_options(options: Mapping[str, Any], known: type, what: str) -> None:
     for name in options:
         if name not in names:
             raise TypeError(f"{what} has no option {name!r}; there are: {', '.join(sorted(names))}")
+
+
+def icons_of(options: _Described) -> list[Icon] | None:
+    """The icons of a definition; those of the SDK and dicts are as good as ours."""
+    given = options.get("icons")
+    return None if given is None else [to_wire(icon, Icon, "an icon") for icon in given]

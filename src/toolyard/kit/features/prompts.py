@@ -1,11 +1,13 @@
 """Prompts: declaration, listing and rendering; and completion of the arguments of prompts and templates."""
 
+import copy
 import inspect
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol, Unpack, cast
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ...wire.call import Call, Caller
 from ...wire.messages import decode_params
@@ -26,8 +28,10 @@ from ...wire.types import (
     Result,
     Text,
 )
+from ..calls.content import to_wire
 from ..calls.context import Context
 from ..calls.input_requests import InputRequired
+from ..components import Home, Kind, tags_of, with_tags
 from ..schema.annotations import describe, name_of, underlying
 from ..schema.validation import Signature
 from .base import (
@@ -35,7 +39,9 @@ from .base import (
     Feature,
     FeatureHost,
     PromptOptions,
+    author_function,
     check_options,
+    icons_of,
     require_own,
     run_author,
     unknown,
@@ -51,14 +57,19 @@ def assistant(content: str | Block) -> Message:
 
 
 class Prompt:
-    def __init__(
-        self, function: Callable[..., Any], *, serial: int = 0, **options: Unpack[PromptOptions]
-    ) -> None:
+    kind: Kind = "prompt"
+    home: Home | None = None
+    serial = 0
+    """Its place in lists."""
+
+    def __init__(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> None:
         check_options(options, PromptOptions, "a prompt")
         self.name = options.get("name") or name_of(function)
-        self.serial = serial
+        self.original = self.name
+        """Its name at `home`."""
+        self.tags = tags_of(options.get("tags"))
         self._signature = Signature(function, Context, strict=False)
-        self._function = AuthorFunction(function, self._signature.context_name)
+        self._function = author_function(function, self._signature.context_name)
         schema = self._signature.validate.schema
         required = schema.get("required", [])
         arguments = [
@@ -70,9 +81,21 @@ class Prompt:
             title=options.get("title"),
             description=describe(function, options.get("description")),
             arguments=arguments or None,
-            icons=options.get("icons"),
-            meta=options.get("meta"),
+            icons=icons_of(options),
+            meta=with_tags(options.get("meta"), self.tags),
         )
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    def under(self, namespace: str) -> "Prompt":
+        """Itself, as it is asked for where its server is mounted."""
+        prompt = copy.copy(self)
+        prompt.name = f"{namespace}_{self.name}"
+        prompt.original = self.name
+        prompt.info = replace(self.info, name=prompt.name)
+        return prompt
 
     @property
     def wants_context(self) -> bool:
@@ -90,6 +113,8 @@ def _message(name: str, value: Any) -> Message:
         return value
     if isinstance(value, (str, *BLOCKS)):
         return user(value)
+    if hasattr(value, "model_dump"):
+        return to_wire(value, Message, "a message")
     raise TypeError(f"prompt {name!r} returned {type(value).__name__}; return str, content or messages")
 
 
@@ -122,7 +147,7 @@ MAX_COMPLETIONS = 100
 
 
 class PromptHost(FeatureHost, Protocol):
-    prompts: dict[str, Prompt]
+    prompts: Mapping[str, Prompt]
     completions: dict[tuple[str, str, str], Completer]
 
     @property
@@ -150,6 +175,8 @@ class PromptFeature(Feature[PromptHost]):
         prompt = self._host.prompts.get(params.name)
         if prompt is None:
             raise unknown("prompt", params.name)
+        if prompt.home is not None:
+            return await prompt.home.forward(call, "name", prompt.original)
         context = self._context(call, params, params.name, params.arguments) if prompt.wants_context else None
         try:
             messages = await run_author(prompt.render(params.arguments, context), "prompt", params.name)

@@ -1,9 +1,10 @@
 """Tools: their definition, one run of the function, tools/list, tools/call and the tasks/* methods."""
 
+import copy
 import logging
 import re
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, Unpack
 
 from msgspec import UNSET, Raw
@@ -26,20 +27,24 @@ from ...wire.types import (
     ToolAnnotations,
     ToolInfo,
 )
-from ..calls.content import ToolError, ToolResult, error_result, to_result
+from ..calls.content import ToolError, ToolResult, error_result, to_result, to_wire
 from ..calls.context import Context
+from ..calls.files import AudioFile, File, ImageFile
 from ..calls.input_requests import CallNotes, Detached, InputRequired, await_signals
 from ..calls.tasks import Long, Task, TaskRequester
+from ..components import Home, Kind, tags_of, with_tags
 from ..schema.annotations import describe, name_of
 from ..schema.pydantic_types import ValidatorError
 from ..schema.validation import DictSignature, MismatchError, Signature, output_of
 from .base import (
     BOUNDED,
-    AuthorFunction,
     Feature,
     FeatureHost,
+    TimedFunction,
     ToolOptions,
+    author_function,
     check_options,
+    icons_of,
     require_own,
     reraise_signals,
     unknown,
@@ -51,30 +56,49 @@ TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class Tool:
+    kind: Kind = "tool"
+    home: Home | None = None
+    serial = 0
+    """Its place in lists, ascending in the order of declaration."""
+
     def __init__(
-        self, function: Callable[..., Any], *, serial: int = 0, **options: Unpack[ToolOptions]
+        self,
+        function: Callable[..., Any],
+        *,
+        lax: bool = False,
+        bare_values: bool = False,
+        **options: Unpack[ToolOptions],
     ) -> None:
-        """`serial` is its place in lists, ascending in the order of declaration."""
+        """`lax` and `bare_values`: as for the server."""
         check_options(options, ToolOptions, "a tool")
         self.name = options.get("name") or name_of(function)
         if not TOOL_NAME.fullmatch(self.name):
             raise ValueError(f"tool name {self.name!r} must be 1 to 128 of A-Z a-z 0-9 _ . -")
-        self.serial = serial
+        self.original = self.name
+        """Its name at `home`."""
+        self.title_of: Callable[[str], str] | None = None
+        """Makes its title of the name that it has."""
+        self.tags = tags_of(options.get("tags"))
         self.listed = options.get("listed", True)
         long = options.get("long", False)
         self.long = (Long() if long else None) if isinstance(long, bool) else long
         schema = options.get("input_schema")
         try:
             self._signature = (
-                Signature(function, Context) if schema is None else DictSignature(function, Context, schema)
+                Signature(function, Context, strict=not lax)
+                if schema is None
+                else DictSignature(function, Context, schema)
             )
-            self._output = output_of(function, options.get("output_schema"), (ToolResult,))
+            free = (ToolResult, ImageFile, AudioFile, File)
+            self._output = output_of(function, options.get("output_schema"), free, bare_values)
         except TypeError as error:
             if self.name == name_of(function):
                 raise
             raise TypeError(f"tool {self.name!r}: {error}") from None
         self._misfits = self._output.unchecked() if options.get("lenient_output", False) else None
-        self._function = AuthorFunction(function, self._signature.context_name)
+        timeout = options.get("timeout")
+        called = author_function(function, self._signature.context_name)
+        self._function = called if timeout is None else TimedFunction(called, self.name, timeout)
         try:
             self.param_headers = param_headers(self._signature.validate.schema)
         except ValueError as error:
@@ -86,9 +110,22 @@ class Tool:
             input_schema=self._signature.validate.schema,
             output_schema=self._output.schema,
             annotations=_annotations(options),
-            icons=options.get("icons"),
-            meta=_with_ui(_with_bound(options), options.get("ui")),
+            icons=icons_of(options),
+            meta=with_tags(_with_ui(_with_bound(options), options.get("ui")), self.tags),
         )
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    def under(self, namespace: str) -> "Tool":
+        """Itself, as it is called where its server is mounted."""
+        tool = copy.copy(self)
+        tool.name = f"{namespace}_{self.name}"
+        tool.original = self.name
+        title = self.info.title if self.title_of is None else self.title_of(tool.name)
+        tool.info = replace(self.info, name=tool.name, title=title)
+        return tool
 
     @property
     def wants_context(self) -> bool:
@@ -162,6 +199,9 @@ class Tool:
 
 
 def _annotations(options: ToolOptions) -> ToolAnnotations | None:
+    given = options.get("annotations")
+    if given is not None:
+        return to_wire(given, ToolAnnotations, "annotations of a tool")
     annotations = ToolAnnotations(
         read_only_hint=options.get("read_only"),
         destructive_hint=options.get("destructive"),
@@ -185,7 +225,7 @@ def _with_ui(meta: Meta | None, ui: str | None) -> Meta | None:
 
 
 class ToolHost(FeatureHost, Protocol):
-    tools: dict[str, Tool]
+    tools: Mapping[str, Tool]
 
     def visible_tools(self, call: Call) -> Awaitable[Callable[[Tool], bool] | None]:
         """A test whether the caller has a tool; None if every caller has all."""
@@ -217,6 +257,8 @@ class ToolFeature(Feature[ToolHost]):
         is_visible = await self._host.visible_tools(call)
         if tool is None or (is_visible is not None and not is_visible(tool)):
             raise unknown("tool", params.name)
+        if tool.home is not None:
+            return await tool.home.forward(call, "name", tool.original)
         if tool.param_headers and call.param_headers is not None:
             arguments = decode_params(params.arguments, dict[str, Any])
             check_params(tool.param_headers, arguments, call.param_headers())
@@ -256,7 +298,7 @@ class ToolFeature(Feature[ToolHost]):
         call = replace(call, secrets=None, call_tool=None if call.secrets else call.call_tool)
 
         async def run(requester: TaskRequester, set_message: Callable[[str], None]) -> CallToolResult:
-            context = Context(call, requester, set_message)
+            context = Context(call, requester, set_message, self._host)
             try:
                 result = await tool.run(arguments, context)
             finally:

@@ -18,6 +18,7 @@ from msgspec import Raw
 
 from ...languages import current_locale, said
 from ...wire.types import BLOCKS
+from ..dependencies import Dependency
 from . import pydantic_types
 from .annotations import name_of, read_parameter, read_type, underlying
 from .pydantic_types import JsonSchema
@@ -309,6 +310,8 @@ class Signature:
 
     def __init__(self, function: Callable[..., Any], context_type: type, strict: bool = True) -> None:
         self.context_name: str | None = None
+        self.required: set[str] = set()
+        """The names without a default."""
         fields: list[tuple[str, Any, Any]] = []
         self.names: list[str] = []
         hints = _hints(function)
@@ -316,6 +319,8 @@ class Signature:
             hint = hints.get(name, Any)
             if hint is context_type or context_type in typing.get_args(hint):
                 self.context_name = name
+                continue
+            if isinstance(parameter.default, Dependency):
                 continue
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise TypeError(
@@ -329,6 +334,8 @@ class Signature:
             if read.name in self.names:
                 raise TypeError(f"{name_of(function)}: two parameters are named {read.name!r}")
             self.names.append(read.name)
+            if read.default is msgspec.NODEFAULT:
+                self.required.add(read.name)
             fields.append(read.field(name))
         title = "".join(part.capitalize() for part in name_of(function).split("_")) + "Arguments"
         struct = msgspec.defstruct(title, fields, forbid_unknown_fields=True, kw_only=True)
@@ -352,6 +359,15 @@ class Signature:
 
     def bind(self, arguments: Raw | dict[str, Any]) -> dict[str, Any]:
         return msgspec.structs.asdict(self.validate(arguments))
+
+
+def context_parameter(function: Callable[..., Any], context_type: type) -> str | None:
+    """The name of its parameter that takes the context."""
+    hints = _hints(function)
+    found = (
+        name for name, hint in hints.items() if hint is context_type or context_type in typing.get_args(hint)
+    )
+    return next((name for name in found if name != "return"), None)
 
 
 class DictSignature:
@@ -384,6 +400,30 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         raise TypeError(f"{name_of(function)}: cannot resolve its annotations: {error}") from None
 
 
+WRAPPED = "x-fastmcp-wrap-result"
+"""Says in a schema that its value is under `result`; clients of FastMCP unwrap it."""
+_BEFORE = b'{"result":'
+
+
+def is_foreign(value: object) -> bool:
+    """Whether it is content or a result of the SDK's types."""
+    return _is_foreign_type(type(value))
+
+
+def _is_foreign_type(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in ("mcp", "mcp_types") and kind.__name__ in _FOREIGN
+
+
+_FOREIGN = (
+    "TextContent",
+    "ImageContent",
+    "AudioContent",
+    "ResourceLink",
+    "EmbeddedResource",
+    "CallToolResult",
+)
+
+
 class Output:
     """The form of a function's results, from its return annotation.
 
@@ -396,20 +436,32 @@ class Output:
         validator: Validator | None,
         wrapped: bool = False,
         encode: Callable[[Any], bytes] | None = None,
+        bare: bool = False,
     ) -> None:
+        """`bare`: the text of a wrapped value is the value's own."""
         self.validator = validator
         self.schema = validator.schema if validator is not None else None
         self.wrapped = wrapped
+        self.bare = bare
+        if bare and wrapped and self.schema is not None:
+            self.schema = {**self.schema, WRAPPED: True}
         self._encode = encode or to_json
 
     def unchecked(self) -> "Output":
         """The same form, for results that need not fit it."""
-        return Output(None, self.wrapped, self._encode)
+        return Output(None, self.wrapped, self._encode, self.bare)
 
     def encode(self, value: Any) -> bytes:
         """The JSON of a result. Raises the errors of msgspec and Pydantic."""
         raw = self._encode(value)
-        return b'{"result":' + raw + b"}" if self.wrapped else raw
+        return _BEFORE + raw + b"}" if self.wrapped else raw
+
+    def text(self, encoded: bytes) -> str | None:
+        """What stands in the text beside structured content; None: nothing."""
+        if not (self.bare and self.wrapped):
+            return encoded.decode()
+        value = encoded[len(_BEFORE) : -1]
+        return None if value == b"null" else value.decode()
 
 
 def to_json(value: Any) -> bytes:
@@ -417,23 +469,26 @@ def to_json(value: Any) -> bytes:
 
 
 def output_of(
-    function: Callable[..., Any], schema: Mapping[str, Any] | type | None, free: tuple[Any, ...]
+    function: Callable[..., Any],
+    schema: Mapping[str, Any] | type | None,
+    free: tuple[Any, ...],
+    bare: bool = False,
 ) -> Output:
-    """`free` are types without structured content, besides str and content blocks."""
+    """`free` are types without structured content, besides content blocks and, unless `bare`, str."""
     if isinstance(schema, Mapping):
         _must_be_object(schema)
         return Output(
             NoValidator(schema) if isinstance(schema, TrustedOutputSchema) else SchemaValidator(schema)
         )
     if schema is not None:
-        output = _typed_output(schema, name_of(function))
+        output = _typed_output(schema, name_of(function), bare)
         if output.wrapped:
             _must_be_object(schema_of(read_type(schema), "serialization"))
         return output
     hint = _hints(function).get("return", Any)
-    if _is_free(hint, (*free, *BLOCKS)):
-        return Output(None)
-    return _typed_output(hint, name_of(function))
+    if _is_free(hint, (*free, *BLOCKS)) and not (bare and hint is str):
+        return Output(None, bare=bare)
+    return _typed_output(hint, name_of(function), bare)
 
 
 def _must_be_object(schema: Mapping[str, Any]) -> None:
@@ -441,7 +496,7 @@ def _must_be_object(schema: Mapping[str, Any]) -> None:
         raise ValueError(f"output_schema must have type 'object', not {schema.get('type')!r}")
 
 
-def _typed_output(hint: Any, name: str) -> Output:
+def _typed_output(hint: Any, name: str, bare: bool = False) -> Output:
     try:
         kind = read_type(hint)
         written = schema_of(kind, "serialization")
@@ -453,10 +508,10 @@ def _typed_output(hint: Any, name: str) -> Output:
         written = schema_of(wrapper, "serialization")
     stand_in = _stand_in(kind)
     if stand_in is None and not _has_models(kind):
-        return Output(TypedValidator(wrapper, written), wrapped)
+        return Output(TypedValidator(wrapper, written), wrapped, bare=bare)
     # Pydantic may write a form that it does not read, so check against the schema instead.
     encode = partial(pydantic_types.dump, stand_in) if stand_in is not None else None
-    return Output(SchemaValidator(TrustedSchema(written)), wrapped, encode)
+    return Output(SchemaValidator(TrustedSchema(written)), wrapped, encode, bare)
 
 
 def _has_models(kind: Any) -> bool:
@@ -492,4 +547,4 @@ def _is_free(hint: Any, free: tuple[Any, ...]) -> bool:
 def _is_block(hint: Any, free: tuple[Any, ...]) -> bool:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return any(_is_block(part, free) for part in typing.get_args(hint))
-    return hint in free
+    return hint in free or (isinstance(hint, type) and _is_foreign_type(hint))
