@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from .documents import ToolQuery
-from .terms import Translate, add_english, is_portuguese, stem, words
+from .terms import Translate, add_english, language_of_query, stem, stop_words, words
 from .wordlists import ACTS, MAY_WRITE, QUESTIONS, READS, STOP_WORDS, SYNONYMS, WRITES
 
 MAX_TEXT, MAX_SIDE = 2000, 500
@@ -28,6 +28,11 @@ TERSE = 6
 """Words; a longer request surely has a verb, even if we do not know it."""
 READS_WITHOUT_VERB = 0.3
 """How far a request without a known verb counts as a question."""
+
+RENDERED = 1
+"""Renderings of a word that are embedded in its place."""
+EMBEDDED = "pt"
+"""The language that the embedding knows beside English."""
 
 Bag = dict[str, float]
 
@@ -58,13 +63,16 @@ def read_intent(query: ToolQuery, translate: Translate) -> QueryIntent:
     category = query.category[:MAX_SIDE]
     side = f"{query.known_fields[:MAX_SIDE]} {category}"
     said = words(text)
-    foreign = is_portuguese(text, said, translate)
-    bags = [bag_of_terms(part, translate, foreign) for part in (text, *parts)]
-    for term, weight in bag_of_terms(side, translate, foreign).items():
+    language = language_of_query(text, said, translate)
+    bags = [bag_of_terms(part, translate, language) for part in (text, *parts)]
+    for term, weight in bag_of_terms(side, translate, language).items():
         bags[0][term] = max(bags[0].get(term, 0.0), weight * SIDE)
     reads = _reads([words(part) for part in parts] or [said])
+    texts = [f"{text} {category}".strip(), *parts]
+    if language and language != EMBEDDED:
+        texts = [in_english(each, translate, language) for each in texts]
     return QueryIntent(
-        texts=(f"{text} {category}".strip(), *parts),
+        texts=tuple(texts),
         bags=tuple(bags),
         stems=frozenset(map(stem, said)),
         reads=READS_WITHOUT_VERB if reads is None else reads,
@@ -105,11 +113,20 @@ def _is_short(part: str) -> bool:
     return len({word for word in words(part) if word not in STOP_WORDS}) < FEWEST_TERMS
 
 
-def bag_of_terms(text: str, translate: Translate, foreign: bool) -> Bag:
-    said = [word for word in dict.fromkeys(words(text)) if word not in STOP_WORDS]
+def in_english(text: str, translate: Translate, language: str) -> str:
+    """Return a text word for word in English, as far as its words are known, without its function words."""
+    stop = stop_words(language)
+    said = [word for word in words(text) if word not in stop]
+    return " ".join(
+        " ".join(found[:RENDERED]) or word for word, found in zip(said, translate(said, language), strict=True)
+    )
+
+
+def bag_of_terms(text: str, translate: Translate, language: str) -> Bag:
+    said = [word for word in dict.fromkeys(words(text)) if word not in stop_words(language)]
     found = {stem(word): 1.0 for word in said}
-    if foreign:
-        found = add_english(said, found, translate)
+    if language:
+        found = add_english(said, found, translate, language)
     for term, weight in list(found.items()):
         for other in _SYNONYMS.get(term, ()):
             found[other] = max(found.get(other, 0.0), weight * SYNONYM)

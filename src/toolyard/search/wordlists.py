@@ -1,4 +1,4 @@
-"""The fixed word lists of search, in English and Portuguese, without accents."""
+"""The fixed word lists of search, without accents."""
 
 
 def _set(text: str) -> frozenset[str]:
@@ -19,21 +19,60 @@ STOP_WORDS = _set(
 )
 """Words without meaning for search. On, off, up and out are not among them: they are part of verbs."""
 
-PORTUGUESE = _set(
-    """
-    o os um uma uns de da dos das em na nos nas ao aos para pra por com que se qual quais quantos quantas
-    quanto quanta meu minha meus minhas todos todas nao esta estao sao foi como onde quando mais pelo pela
-    esse essa este muito tem sobre isso ate ja ou seu sua seus suas voce eu ele ela diz hoje amanha
-    """
-)
 ENGLISH = _set(
     """
     the of to and in is for on with that my what how are from this it at by an be or i please all can you
     your need want which where when would could should will have has there their its not out off up
     """
 )
-EITHER = _set("a do no as e me")
-"""Function words that tell a text's language; those in EITHER are Portuguese and also English."""
+FUNCTION_WORDS = {
+    "pt": _set(
+        """
+        o os um uma uns de da dos das em na nos nas ao aos para pra por com que se qual quais quantos quantas
+        quanto quanta meu minha meus minhas todos todas nao esta estao sao foi como onde quando mais pelo pela
+        esse essa este muito tem sobre isso ate ja ou seu sua seus suas voce eu ele ela diz hoje amanha
+        """
+    ),
+    "es": _set(
+        """
+        el la los las lo del al un una unos unas de en y con por para que se su sus mi mis este esta esto estos
+        estas ese esa eso ya esta estan estoy cual cuales cuanto cuantos cuanta cuantas quien donde cuando como
+        hay muy pero sin hoy ayer todos todas nuestro nuestra nos les le te ti tu tus soy es son ha han he fue
+        """
+    ),
+    "fr": _set(
+        """
+        le la les un une des du de et est que qui se ce cet cette ces mon ma mes ton ta tes sa ses notre nos
+        votre vos leur leurs je il elle nous vous ils en au aux dans avec par sans quel quelle quels quelles
+        combien ou quand comment pas ne plus tres mais deja aujourd hui moi toi lui cela quoi y suis sont
+        """
+    ),
+    "de": _set(
+        """
+        der das den dem des ein eine einen einem einer eines und ist sind von zu zum zur mit bei auf fur im vom
+        beim nach uber unter ich du er sie es wir ihr mein meine meinen meinem meiner dein deine unser unsere
+        welche welcher welches wie wo wer wann nicht kein keine keinen mir mich uns dich bitte mal noch schon
+        heute gibt dass ob wenn ins aus
+        """
+    ),
+}
+EITHER = {
+    "pt": _set("a do no as e me"),
+    "es": _set("a me no y"),
+    "fr": _set("a on son me pour sur"),
+    "de": _set("die was in an am so hat war man will also"),
+}
+"""Function words that tell a text's language; those in EITHER are also English."""
+OTHER_STOP_WORDS = {
+    "es": FUNCTION_WORDS["es"] | _set("e o u no ni si ser estar tengo quiero puedes puedo favor hace hacer algo"),
+    "fr": FUNCTION_WORDS["fr"]
+    | EITHER["fr"]
+    | _set("d l s c j m t n qu ai as avons avez ont etre avoir veux peux si ni a fait t il"),
+    "de": FUNCTION_WORDS["de"]
+    | EITHER["de"]
+    | _set("haben habe hast kann kannst soll will wird werden sein bin da hier da nur auch als hier"),
+}
+"""Words without meaning in a request of that language; some are words in English."""
 
 READS = _set(
     """
