@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from .documents import ToolQuery
+from .literals import named, quoted
 from .terms import Translate, add_english, language_of_query, stem, stop_words, words
 from .wordlists import ACTS, MAY_WRITE, QUESTIONS, READS, STOP_WORDS, SYNONYMS, WRITES
 
@@ -22,6 +23,8 @@ SIDE = 0.4
 """The weight of a term of the known fields or the category; terms of the use case weigh 1."""
 SYNONYM = 0.5
 """The weight of a synonym of a word in the query."""
+QUOTED = 0.3
+"""The weight of a word in quotes, which is a value."""
 PARTICIPLES = ("ed", "ado", "ada", "ido", "ida", "ados", "adas", "idos", "idas")
 """Endings of words such as `modified` in "files modified today", which ask for no change."""
 TERSE = 6
@@ -58,13 +61,17 @@ class QueryIntent(Struct, frozen=True):
 
 
 def read_intent(query: ToolQuery, translate: Translate) -> QueryIntent:
-    text = query.use_case[:MAX_TEXT]
+    written = query.use_case[:MAX_TEXT]
+    language = language_of_query(written, words(written), translate)
+    text = named(written)
     parts = clauses(text)
     category = query.category[:MAX_SIDE]
     side = f"{query.known_fields[:MAX_SIDE]} {category}"
     said = words(text)
-    language = language_of_query(text, said, translate)
     bags = [bag_of_terms(part, translate, language) for part in (text, *parts)]
+    lightened = frozenset(map(stem, words(quoted(written))))
+    for bag in bags if lightened else ():
+        bag.update({term: weight * QUOTED for term, weight in bag.items() if term in lightened})
     for term, weight in bag_of_terms(side, translate, language).items():
         bags[0][term] = max(bags[0].get(term, 0.0), weight * SIDE)
     reads = _reads([words(part) for part in parts] or [said])

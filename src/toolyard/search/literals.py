@@ -1,0 +1,72 @@
+"""Values in a request (a path, a link, a ticket's key, a time), which are no words to look for.
+
+Each is replaced by the word for what it is, which tools do say: `budget.xlsx` by "file spreadsheet". What
+stands in quotes is a value too; its words stay, with little weight.
+"""
+
+import re
+from collections.abc import Callable
+
+_LIBRARIES = "next|node|vue|nuxt|react|three|express|ember|angular|backbone|d3"
+"""Names of libraries that look like files of JavaScript."""
+_STANDARDS = "utf|iso|sha|gpt|rfc|md|aes|rsa|covid|http|tls|ssl|mp|ipv|vitamin|claude|llama"
+"""What looks like the key of a ticket, with a number behind it, and is none."""
+
+_FILES = {
+    "file spreadsheet": "xlsx xls ods csv tsv",
+    "file document": "docx doc odt rtf",
+    "file presentation": "pptx ppt odp",
+    "file pdf": "pdf",
+    "file image": "jpg jpeg png gif webp svg bmp heic tiff",
+    "file audio": "mp3 wav ogg flac m4a",
+    "file video": "mp4 mov avi mkv webm",
+    "file": "txt md log json yaml yml toml ini cfg conf xml html htm css sql db env lock bak zip tar gz tgz rar "
+    "py js ts jsx tsx java go rs rb php c h cpp cs sh bat ps1 ipynb kt swift lua",
+}
+_KIND_OF_FILE = {ending: kind for kind, endings in _FILES.items() for ending in endings.split()}
+_ENDINGS = "|".join(sorted(_KIND_OF_FILE, key=len, reverse=True))
+_DOMAINS = "com|org|net|io|dev|app|ai|co|gov|edu|info|eu|uk|de|fr|es|pt|br|ar|mx|ch|at|it|nl"
+
+
+def _file(found: re.Match[str]) -> str:
+    ending = found[0].rpartition(".")[2].lower()
+    return f" {_KIND_OF_FILE[ending]} {ending} "
+
+
+_Replacement = str | Callable[[re.Match[str]], str]
+
+_KINDS: tuple[tuple[re.Pattern[str], _Replacement], ...] = tuple(
+    (re.compile(pattern, flags), replacement)
+    for pattern, flags, replacement in (
+        (r"\b(?:https?|ftp)://\S+|\bwww\.\S+", re.I, " url page "),
+        (r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+", 0, " email "),
+        (r"-?\d{1,3}\.\d{3,},\s{0,3}-?\d{1,3}\.\d{3,}", 0, " coordinates latitude longitude "),
+        (r"\blocalhost(?::\d+)?\b|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", re.I, " host port "),
+        (rf"(?<![\w/])(?!(?:{_LIBRARIES})\.js\b)[\w~./\\-]{{0,200}}[\w-]\.(?:{_ENDINGS})\b(?![./]\w)", re.I, _file),
+        (r"(?<![\w/.])(?:~|\.{1,2})?/[\w.-]{1,64}(?:/[\w.-]{0,64})+|\b[A-Z]:\\\S+", 0, " file directory path "),
+        (r"(?<![\w.])\.(?:env|git\w+|bash\w*|zsh\w*|profile|vimrc|npmrc|ssh|config|dockerignore)\b", re.I, " file "),
+        (rf"\b[a-z0-9-]{{2,63}}\.(?:{_DOMAINS})\b(?!\.\w)", re.I, " url page "),
+        (rf"\b(?!(?:{_STANDARDS})-)[A-Z][A-Z0-9]{{1,9}}-\d{{1,7}}\b", 0, " issue key "),
+        (r"(?<!\w)#\d{1,7}\b", 0, " number "),
+        (r"(?<!\w)#[a-z][\w-]{1,79}", re.I, " channel "),
+        (r"(?<!\w)\+?\d{1,3}[\s(-]{1,2}\d{2,4}[\s)-]{1,2}\d{3,5}[\s-]?\d{2,5}\b", 0, " phone number "),
+        (r"\b\d{1,2}(?::\d{2})\s?(?:am|pm|h|uhr)?\b|\b\d{1,2}\s?(?:am|pm|h|uhr)\b", re.I, " "),
+        (r"\b\d{4}-\d{2}-\d{2}\b|\b\d{1,2}/\d{1,2}(?:/\d{2,4})?\b", 0, " "),
+    )
+)
+_MAYBE = re.compile(r"[\d./#@:\\]")
+_QUOTED = re.compile(r"[\"“”«„]([^\"“”«»„]{1,200})[\"“”»]")
+
+
+def named(text: str) -> str:
+    """Return a request with the kinds of its values in their places."""
+    if _MAYBE.search(text) is None:
+        return text
+    for pattern, replacement in _KINDS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def quoted(text: str) -> str:
+    """Return what stands in quotes."""
+    return " ".join(_QUOTED.findall(text))
