@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from .documents import ToolQuery
-from .literals import named, quoted
+from .literals import named, values
 from .terms import Translate, add_english, language_of_query, stem, stop_words, words
 from .wordlists import ACTS, MAY_WRITE, QUESTIONS, READS, STOP_WORDS, SYNONYMS, WRITES
 
@@ -23,8 +23,8 @@ SIDE = 0.4
 """The weight of a term of the known fields or the category; terms of the use case weigh 1."""
 SYNONYM = 0.5
 """The weight of a synonym of a word in the query."""
-QUOTED = 0.3
-"""The weight of a word in quotes, which is a value."""
+VALUE = 0.4
+"""The weight of a word in quotes, or of the name of a host."""
 PARTICIPLES = ("ed", "ado", "ada", "ido", "ida", "ados", "adas", "idos", "idas")
 """Endings of words such as `modified` in "files modified today", which ask for no change."""
 TERSE = 6
@@ -69,9 +69,10 @@ def read_intent(query: ToolQuery, translate: Translate) -> QueryIntent:
     side = f"{query.known_fields[:MAX_SIDE]} {category}"
     said = words(text)
     bags = [bag_of_terms(part, translate, language) for part in (text, *parts)]
-    lightened = frozenset(map(stem, words(quoted(written))))
-    for bag in bags if lightened else ():
-        bag.update({term: weight * QUOTED for term, weight in bag.items() if term in lightened})
+    light = frozenset(map(stem, words(" ".join(values(written)))))
+    for bag in bags if light else ():
+        bag.update({term: weight * VALUE for term, weight in bag.items() if term in light})
+    bags[0].update({term: VALUE for term in light if term not in bags[0]})
     for term, weight in bag_of_terms(side, translate, language).items():
         bags[0][term] = max(bags[0].get(term, 0.0), weight * SIDE)
     reads = _reads([words(part) for part in parts] or [said])

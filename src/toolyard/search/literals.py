@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 _LIBRARIES = "next|node|vue|nuxt|react|three|express|ember|angular|backbone|d3"
 """Names of libraries that look like files of JavaScript."""
-_STANDARDS = "utf|iso|sha|gpt|rfc|md|aes|rsa|covid|http|tls|ssl|mp|ipv|vitamin|claude|llama"
+_STANDARDS = "UTF|ISO|SHA|GPT|RFC|MD|AES|RSA|COVID|HTTP|TLS|SSL|MP|IPV|CVE"
 """What looks like the key of a ticket, with a number behind it, and is none."""
 
 _FILES = {
@@ -55,6 +55,7 @@ _KINDS: tuple[tuple[re.Pattern[str], _Replacement], ...] = tuple(
     )
 )
 _MAYBE = re.compile(r"[\d./#@:\\]")
+_HOST = re.compile(rf"(?:https?://|www\.|(?<![\w@.]))(?:[\w-]{{1,63}}\.){{0,3}}?([\w-]{{2,63}})\.(?:{_DOMAINS}|so|me|tv)\b", re.I)
 _QUOTED = re.compile(r"[\"“”«„]([^\"“”«»„]{1,200})[\"“”»]")
 
 
@@ -67,6 +68,7 @@ def named(text: str) -> str:
     return text
 
 
-def quoted(text: str) -> str:
-    """Return what stands in quotes."""
-    return " ".join(_QUOTED.findall(text))
+def values(text: str) -> tuple[str, ...]:
+    """Return the words inside values that may still tell something: quoted ones, and the names of hosts."""
+    hosts = _HOST.findall(text) if "." in text else []
+    return (*_QUOTED.findall(text), *(host for host in hosts if host.lower() != "www"))
