@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from .acts import acts_of_request
 from .documents import ToolQuery
 from .literals import named, values
 from .terms import Translate, add_english, language_of_query, stem, stop_words, words
-from .wordlists import ACTS, MAY_WRITE, QUESTIONS, READS, STOP_WORDS, SYNONYMS, WRITES
+from .wordlists import ACTS, LIGHT, MAY_WRITE, QUESTIONS, READS, STOP_WORDS, SYNONYMS, WRITES
 
 MAX_TEXT, MAX_SIDE = 2000, 500
 """The characters read of a use case, and of the other fields."""
@@ -25,6 +26,8 @@ SYNONYM = 0.5
 """The weight of a synonym of a word in the query."""
 VALUE = 0.4
 """The weight of a word in quotes, or of the name of a host."""
+LIGHT_WEIGHT = 0.5
+"""The weight of a word that tells little of what is wanted."""
 PARTICIPLES = ("ed", "ado", "ada", "ido", "ida", "ados", "adas", "idos", "idas")
 """Endings of words such as `modified` in "files modified today", which ask for no change."""
 TERSE = 6
@@ -44,6 +47,7 @@ _CUT = re.compile(
     re.IGNORECASE,
 )
 _WRITES = frozenset(map(stem, WRITES))
+_LIGHT = frozenset(map(stem, LIGHT))
 _SYNONYMS = {stem(word): tuple(map(stem, others)) for word, others in SYNONYMS.items()}
 
 
@@ -56,6 +60,10 @@ class QueryIntent(Struct, frozen=True):
     """The stems of all words of the request."""
     reads: float
     """How far it asks for information and not for a change, from 0 to 1."""
+    wanted: int
+    """What it wants done, as bits of `acts`; 0 if no word tells."""
+    avoided: int
+    """What it says not to do."""
     has_verb: bool
     """Whether it names an action, and not only a thing."""
 
@@ -75,7 +83,12 @@ def read_intent(query: ToolQuery, translate: Translate) -> QueryIntent:
     bags[0].update({term: VALUE for term in light if term not in bags[0]})
     for term, weight in bag_of_terms(side, translate, language).items():
         bags[0][term] = max(bags[0].get(term, 0.0), weight * SIDE)
-    reads = _reads([words(part) for part in parts] or [said])
+    pieces = [words(part) for part in parts] or [words(text)]
+    acts = acts_of_request(_renderings(piece, translate, language) for piece in pieces)
+    if acts.unsaid:
+        refused = {stem(word) for word in acts.unsaid}
+        bags = [{term: weight for term, weight in bag.items() if term not in refused} for bag in bags]
+    reads = _reads(pieces)
     texts = [f"{text} {category}".strip(), *parts]
     if language and language != EMBEDDED:
         texts = [in_english(each, translate, language) for each in texts]
@@ -84,6 +97,8 @@ def read_intent(query: ToolQuery, translate: Translate) -> QueryIntent:
         bags=tuple(bags),
         stems=frozenset(map(stem, said)),
         reads=READS_WITHOUT_VERB if reads is None else reads,
+        wanted=acts.wanted,
+        avoided=acts.avoided,
         has_verb=reads is not None or len(said) > TERSE,
     )
 
@@ -121,6 +136,14 @@ def _is_short(part: str) -> bool:
     return len({word for word in words(part) if word not in STOP_WORDS}) < FEWEST_TERMS
 
 
+def _renderings(said: Sequence[str], translate: Translate, language: str) -> list[list[str]]:
+    """Return for each word the ways to say it in English, the word itself last."""
+    if not language:
+        return [[word] for word in said]
+    found = translate(said, language)
+    return [[*" ".join(each).split(), word] for word, each in zip(said, found, strict=True)]
+
+
 def in_english(text: str, translate: Translate, language: str) -> str:
     """Return a text word for word in English, as far as its words are known, without its function words."""
     stop = stop_words(language)
@@ -135,6 +158,8 @@ def bag_of_terms(text: str, translate: Translate, language: str) -> Bag:
     found = {stem(word): 1.0 for word in said}
     if language:
         found = add_english(said, found, translate, language)
+    for term in found.keys() & _LIGHT:
+        found[term] *= LIGHT_WEIGHT
     for term, weight in list(found.items()):
         for other in _SYNONYMS.get(term, ()):
             found[other] = max(found.get(other, 0.0), weight * SYNONYM)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from .acts import CHANGING, READING, acts_of_tool
 from .documents import ToolDocument
 from .intent import QueryIntent
 from .lexical import Floats, LexicalScores
@@ -118,6 +119,10 @@ WRITING = -0.25
 UNNAMED = -0.15
 """For a tool with a special action, such as `convert`, if the request has no verb: "time in Tokyo" only asks
 for the time."""
+SAME_ACT, OTHER_ACT, AVOIDED_ACT = 0.08, -0.13, -0.6
+"""For a tool that does what the request wants, that does something else, or what must not be done."""
+ACT_BLUR = 0.5
+"""How fast their weight falls with the number of clauses, each of which may want something else."""
 UNAVAILABLE = {"down": -0.4, "unconnected": -0.2}
 LEARNT = 2.0
 """Scales feedback boosts, which are meant for a score of a half, to a share."""
@@ -133,6 +138,7 @@ TRAITS = np.dtype(
         ("deprecated", np.bool_),
         ("writes", np.bool_),
         ("action", np.uint16),  # index in _ACTIONS of a special action in its name
+        ("acts", np.uint16),  # what it does, as bits of `acts`
         ("heavy", np.uint8),  # index in _PROMISES of the word in its name that promises much data
     ]
 )
@@ -158,28 +164,34 @@ _DEPRECATED = re.compile(
 """Matches descriptions that call the tool itself deprecated, not an argument or what it lists."""
 
 
-TraitValues = tuple[bool, bool, bool, bool, int, int]
+TraitValues = tuple[bool, bool, bool, bool, int, int, int]
 
 
 def traits_of(document: ToolDocument) -> TraitValues:
     said = words(document.name)
-    verb = _verb(said, words(document.server))
+    server = words(document.server)
+    verb = _verb(said, server)
     return (
         document.pinned,
         _is_destructive(document, said),
         document.deprecated or _is_called_deprecated(document),
         _writes(document, verb),
         _ACTION_PLACES.get(verb, 0),
+        acts_of_tool(_own(said, server), words(document.description[:80]), document.read_only),
         _HEAVY_WORDS.index(_heavy_word(said)),
     )
 
 
 def _verb(name: list[str], server: list[str]) -> str:
     """Returns the first word after the server's name (`commit` in `git_commit`), or a later known verb."""
-    own = [word for word in name if word not in server] or name
+    own = _own(name, server)
     sure = (word for word in own if word in TAKES or word in WRITES or word in DESTROYS)
     leads = (word for word in own[:1] if word in _READING or word in _ACTION_PLACES)
     return next(leads, None) or next(sure, "")
+
+
+def _own(name: list[str], server: list[str]) -> list[str]:
+    return [word for word in name if word not in server] or name
 
 
 def _writes(document: ToolDocument, verb: str) -> bool:
@@ -223,12 +235,27 @@ def adjustments(
     if asked.reads > 0:
         yield "destructive", DESTRUCTIVE * asked.reads * known["destructive"].astype(np.float32)
         yield "writes", WRITING * asked.reads * known["writes"].astype(np.float32)
+    if asked.wanted or asked.avoided:
+        yield "act", _act_shares(known["acts"], asked) / max(1, len(asked.texts) - 1) ** ACT_BLUR
     if not asked.has_verb:
         yield "unnamed", UNNAMED * _unnamed(known["action"], asked) * ~known["writes"]
     if any(state in UNAVAILABLE for state in states):
         yield "unavailable", np.array([UNAVAILABLE.get(state, 0.0) for state in states], np.float32)
     if boosts is not None:
         yield "learnt", LEARNT * boosts
+
+
+def _act_shares(acts: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:
+    """Returns a share up for tools that do what is wanted, down for those that do something else."""
+    shares = np.zeros(len(acts), np.float32)
+    if asked.wanted:
+        shares = np.where(acts & asked.wanted, SAME_ACT, OTHER_ACT).astype(np.float32)
+        if asked.wanted & READING:
+            shares[(acts & READING != 0) & (acts & asked.wanted == 0)] = 0.0
+        shares[acts == 0] = 0.0
+    if asked.avoided:
+        shares[(acts & asked.avoided != 0) & (acts & asked.wanted == 0)] = AVOIDED_ACT
+    return shares
 
 
 def _unnamed(actions: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:

@@ -149,18 +149,91 @@ WHOLE = _set("all full complete todos todas completo")
 TAKES = _set("list get fetch read show query find download load select listar buscar obter consultar")
 """A name with a word of HEAVY, or with words of both WHOLE and TAKES, promises big results."""
 
+LIGHT = _set(
+    """
+    today tomorrow yesterday tonight now week weekend month quarter year day morning afternoon evening night
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
+    september october november december last next past previous ago since until before after during latest
+    recent recently currently later soon yet still already ever new old good best big long whole every each
+    everything anything something someone anyone everyone somebody anybody nothing thing stuff way lot bit
+    really actually maybe quick quickly automatically want going happen happening happened look looking
+    """
+)
+"""Words that say when, how much or how, and seldom which tool; they count for little in a request."""
+
 SYNONYMS = {
-    "remember": ("memory",),
-    "memorize": ("memory",),
-    "recall": ("memory",),
-    "forget": ("memory", "delete"),
-    "folder": ("directory",),
-    "directory": ("folder",),
-    "photo": ("image",),
-    "picture": ("image",),
-    "erase": ("delete",),
-    "webpage": ("url",),
-    "website": ("url",),
-    "mail": ("email",),
+    word: tuple(others.split())
+    for line in """
+    remember memorize recall: memory
+    forget: memory delete
+    folder: directory
+    directory: folder
+    photo picture pic screenshot: image
+    snapshot: screenshot
+    erase wipe rid trash discard: delete
+    webpage website site: url page web
+    link: url
+    mail inbox mailbox: email
+    unread: email
+    dm chat ping: message
+    reply: message respond
+    tell: message
+    meeting appointment: event calendar
+    calendar agenda: event
+    busy available availability slot: freebusy calendar
+    reminder remind: task reminder
+    todo chore: task
+    ticket bug: issue
+    issue: ticket
+    pr: pull request
+    mr: merge request
+    repo: repository
+    pods deployment k8s: kubernetes
+    doc docs: documentation document
+    manual: documentation
+    spreadsheet: excel sheet workbook
+    workbook: spreadsheet
+    slides slide deck: presentation
+    document: doc
+    docx: word document
+    xlsx: excel workbook
+    pptx: powerpoint presentation
+    rain raining sunny snow umbrella temperature forecast hot cold: weather
+    weather: forecast
+    stock shares: ticker price
+    charge: payment
+    bill: invoice
+    song music track album artist: playlist play
+    movie film: video
+    direction directions route drive walk bike: directions route distance
+    nearby near restaurant cafe: place local
+    place: location
+    customer client: contact
+    person people: contact user
+    coworker colleague teammate: user member
+    oncall: schedule
+    alert: alarm
+    alarm: alert
+    mute: silence
+    crash crashing crashed failing: error logs
+    exception: error
+    slow: performance
+    program app: application process
+    terminal shell: command process
+    console: logs
+    package library: dependency
+    postpone delay: reschedule update
+    rename: move
+    done: complete
+    buy purchase: order
+    flight: travel
+    news headline headlines: news
+    definition meaning: dictionary
+    chart graph plot: chart
+    lamp lights bulb: light
+    heating heat: thermostat climate
+    """.strip().splitlines()
+    for words, _, others in (line.partition(":"),)
+    for word in words.split()
 }
-"""Words of users, and the words of tools for the same. Portuguese is translated to English first."""
+"""Words of users, and the words of tools for the same. Other languages are put into English first."""
