@@ -25,7 +25,7 @@ _KINDS = {
     "upgrade downgrade promote push shift delay close reopen check give turn archive restore apply label tag "
     "write save put cancel transfer acknowledge approve reject snooze mute silence configure enable disable",
     "delete": "delete remove drop erase purge clear wipe discard uninstall cancel unsubscribe revoke destroy "
-    "forget trash clean reset unstage take rid unlink detach",
+    "forget trash clean reset unstage rid unlink detach",
     "send": "send post reply message notify publish forward share comment tell ping mail email text dm answer "
     "respond alert announce react warn write submit invite say let broadcast",
     "draft": "draft compose prepare write redact",

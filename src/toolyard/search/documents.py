@@ -25,6 +25,9 @@ _DEPRECATED = re.compile(r"(?:^|[/.:])deprecated$", re.IGNORECASE)
 """A key that marks a tool as deprecated; keys in `_meta` have a prefix."""
 
 
+_IDENTIFIER = re.compile(r"(?:^|_|-)(?:id|ids|key|uuid|guid|iid|sid|slug)$|(?<=[a-z])(?:Id|Ids|ID|Key|Uuid|Slug)$")
+
+
 class ToolDocument(Struct, frozen=True):
     tool: str
     """The full name, by which clients call it."""
@@ -37,6 +40,8 @@ class ToolDocument(Struct, frozen=True):
     """The description of its server in the configuration."""
     parameters: tuple[tuple[str, str], ...] = ()
     """(name, description) of each, including members of nested objects."""
+    needs_id: bool = False
+    """Whether it has to be told the identifier of one thing."""
     read_only: bool | None = None
     destructive: bool | None = None
     deprecated: bool = False
@@ -72,6 +77,7 @@ def document_of(entry: CatalogueEntry, pinned: bool) -> ToolDocument:
         description=_text(rest.get("description"))[:MAX_DESCRIPTION],
         about=entry.about,
         parameters=parameters_of(rest.get("inputSchema")),
+        needs_id=needs_id(rest.get("inputSchema")),
         read_only=_flag(hints.get("readOnlyHint")),
         destructive=_flag(hints.get("destructiveHint")),
         deprecated=_is_marked_deprecated(rest),
@@ -102,6 +108,13 @@ def parameters_of(schema: Any) -> tuple[tuple[str, str], ...]:
                 inner.extend(_shapes(described))
         level = inner
     return tuple(found.items())
+
+
+def needs_id(schema: Any) -> bool:
+    """Tell whether an input schema requires an identifier, by its name (`issue_key`, `pageId`)."""
+    required = _members(schema).get("required")
+    names = cast(list[Any], required)[:MAX_PARAMETERS] if isinstance(required, list) else []
+    return any(isinstance(name, str) and _IDENTIFIER.search(name) is not None for name in names)
 
 
 def _shapes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from .acts import acts_of_request
 from .documents import ToolQuery
-from .literals import named, values
+from .literals import has_identifier, named, values
 from .terms import Translate, add_english, language_of_query, stem, stop_words, words
 from .wordlists import ACTS, LIGHT, MAY_WRITE, QUESTIONS, READS, STOP_WORDS, SYNONYMS, WRITES
 
@@ -22,11 +22,11 @@ FEWEST_TERMS = 2
 """A clause of fewer terms belongs to the one before it."""
 SIDE = 0.4
 """The weight of a term of the known fields or the category; terms of the use case weigh 1."""
-SYNONYM = 0.5
+SYNONYM = 0.6
 """The weight of a synonym of a word in the query."""
 VALUE = 0.4
 """The weight of a word in quotes, or of the name of a host."""
-LIGHT_WEIGHT = 0.5
+LIGHT_WEIGHT = 0.6
 """The weight of a word that tells little of what is wanted."""
 PARTICIPLES = ("ed", "ado", "ada", "ido", "ida", "ados", "adas", "idos", "idas")
 """Endings of words such as `modified` in "files modified today", which ask for no change."""
@@ -64,6 +64,8 @@ class QueryIntent(Struct, frozen=True):
     """What it wants done, as bits of `acts`; 0 if no word tells."""
     avoided: int
     """What it says not to do."""
+    has_id: bool
+    """Whether it has a value that may identify something: a number, a key, a link."""
     has_verb: bool
     """Whether it names an action, and not only a thing."""
 
@@ -99,6 +101,7 @@ def read_intent(query: ToolQuery, translate: Translate) -> QueryIntent:
         reads=READS_WITHOUT_VERB if reads is None else reads,
         wanted=acts.wanted,
         avoided=acts.avoided,
+        has_id=has_identifier(written),
         has_verb=reads is not None or len(said) > TERSE,
     )
 

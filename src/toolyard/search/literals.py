@@ -72,3 +72,11 @@ def values(text: str) -> tuple[str, ...]:
     """Return the words inside values that may still tell something: quoted ones, and the names of hosts."""
     hosts = _HOST.findall(text) if "." in text else []
     return (*_QUOTED.findall(text), *(host for host in hosts if host.lower() != "www"))
+
+
+def has_identifier(text: str) -> bool:
+    """Tell whether a request has a value by which one thing may be known."""
+    return _IDENTIFIER.search(text) is not None
+
+
+_IDENTIFIER = re.compile(r"[#/]?\w*\d{2,}\w*|#\d|https?://|\b[A-Z][A-Z0-9]+-\d+")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from .acts import CHANGING, READING, acts_of_tool
+from .acts import BITS, READING, acts_of_tool
 from .documents import ToolDocument
 from .intent import QueryIntent
 from .lexical import Floats, LexicalScores
@@ -121,6 +121,8 @@ UNNAMED = -0.15
 for the time."""
 SAME_ACT, OTHER_ACT, AVOIDED_ACT = 0.08, -0.13, -0.6
 """For a tool that does what the request wants, that does something else, or what must not be done."""
+NEEDS_ID = -0.1
+"""For a tool that gets one thing by its identifier, if the request has none: another has to find it first."""
 ACT_BLUR = 0.5
 """How fast their weight falls with the number of clauses, each of which may want something else."""
 UNAVAILABLE = {"down": -0.4, "unconnected": -0.2}
@@ -128,6 +130,8 @@ LEARNT = 2.0
 """Scales feedback boosts, which are meant for a score of a half, to a share."""
 LIGHT_BYTES, HEAVY_BYTES = 20_000, 500_000
 """Result sizes with no penalty, and with the full penalty."""
+
+MUST_FIND = BITS["get"]
 
 Traits = npt.NDArray[np.void]
 
@@ -137,6 +141,7 @@ TRAITS = np.dtype(
         ("destructive", np.bool_),
         ("deprecated", np.bool_),
         ("writes", np.bool_),
+        ("needs_id", np.bool_),
         ("action", np.uint16),  # index in _ACTIONS of a special action in its name
         ("acts", np.uint16),  # what it does, as bits of `acts`
         ("heavy", np.uint8),  # index in _PROMISES of the word in its name that promises much data
@@ -164,7 +169,7 @@ _DEPRECATED = re.compile(
 """Matches descriptions that call the tool itself deprecated, not an argument or what it lists."""
 
 
-TraitValues = tuple[bool, bool, bool, bool, int, int, int]
+TraitValues = tuple[bool, bool, bool, bool, bool, int, int, int]
 
 
 def traits_of(document: ToolDocument) -> TraitValues:
@@ -176,6 +181,7 @@ def traits_of(document: ToolDocument) -> TraitValues:
         _is_destructive(document, said),
         document.deprecated or _is_called_deprecated(document),
         _writes(document, verb),
+        document.needs_id,
         _ACTION_PLACES.get(verb, 0),
         acts_of_tool(_own(said, server), words(document.description[:80]), document.read_only),
         _HEAVY_WORDS.index(_heavy_word(said)),
@@ -237,6 +243,8 @@ def adjustments(
         yield "writes", WRITING * asked.reads * known["writes"].astype(np.float32)
     if asked.wanted or asked.avoided:
         yield "act", _act_shares(known["acts"], asked) / max(1, len(asked.texts) - 1) ** ACT_BLUR
+    if not asked.has_id:
+        yield "unknown", NEEDS_ID * (known["needs_id"] & (known["acts"] & MUST_FIND != 0)).astype(np.float32)
     if not asked.has_verb:
         yield "unnamed", UNNAMED * _unnamed(known["action"], asked) * ~known["writes"]
     if any(state in UNAVAILABLE for state in states):

@@ -151,12 +151,11 @@ TAKES = _set("list get fetch read show query find download load select listar bu
 
 LIGHT = _set(
     """
-    today tomorrow yesterday tonight now week weekend month quarter year day morning afternoon evening night
+    today tomorrow yesterday tonight now week weekend month quarter year
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
     september october november december last next past previous ago since until before after during latest
-    recent recently currently later soon yet still already ever new old good best big long whole every each
-    everything anything something someone anyone everyone somebody anybody nothing thing stuff way lot bit
-    really actually maybe quick quickly automatically want going happen happening happened look looking
+    recent recently currently later soon yet still already ever good best big long something someone anyone everyone somebody anybody nothing thing stuff way lot bit
+    really actually maybe quick quickly automatically want going happen happening happened
     """
 )
 """Words that say when, how much or how, and seldom which tool; they count for little in a request."""
