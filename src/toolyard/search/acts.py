@@ -45,6 +45,7 @@ for _kind, _said in _KINDS.items():
         _ACTS[_word] = _ACTS.get(_word, 0) | BITS[_kind]
 _ACTS["manage"] = MANAGING
 _ACTS["upsert"] = BITS["create"] | BITS["update"]
+ACT_WORDS = frozenset(_ACTS)
 _STEMS = {stem(word): bits for word, bits in _ACTS.items()}
 
 _PLAIN = frozenset(

@@ -19,7 +19,7 @@ from .documents import ToolDocument, ToolHit, ToolQuery
 from .feedback import ResultSizes
 from .intent import QueryIntent, read_intent
 from .lexical import Floats, LexicalIndex, TermWeights, weigh_terms
-from .ranking import Evidence, TraitValues, adjust_scores, adjustments, traits_of
+from .ranking import Evidence, TraitValues, adjust_scores, adjustments, beyond_shares, crowd_shares, traits_of
 from .table import (
     LEAST_SIMILARITY,
     NAMES_COMPARED,
@@ -36,6 +36,7 @@ DECIMALS = 4
 """Scores are rounded to this many decimals, so that rounding errors do not order equal ones."""
 ABOUT = 0.3
 """The weight of a server's description in a tool's vector; the tool's own words weigh 1."""
+LIKELY = 20
 ENOUGH = 40
 """Extra candidates beyond the limit: adjustments may move any of them to the front."""
 WIDENINGS = (1, 8, 1_000_000)
@@ -159,6 +160,14 @@ class ToolIndex:
             self._slots.traits[slots], sizes, asked, _states(rows, state_of), _boosts_of(rows, boosts)
         )
         scores, moved = adjust_scores(scores, dict(shares))
+        likely = np.argsort(-scores, kind="stable")[:LIKELY].tolist()
+        moved["beyond"] = beyond = np.zeros_like(scores)
+        beyond[likely] = scores[likely] * beyond_shares([rows[at].tool for at in likely], [rows[at].server for at in likely], asked)
+        scores = scores + beyond
+        moved["crowd"] = crowd = np.zeros_like(scores)
+        likely.sort(key=lambda at: -scores[at])
+        crowd[likely] = scores[likely] * crowd_shares([rows[at].server for at in likely], asked)
+        scores = scores + crowd
         rounded: list[float] = np.round(scores.astype(np.float64), DECIMALS).tolist()
         order = sorted(range(len(rows)), key=lambda at: (-rounded[at], rows[at].tool))
         best = [at for at in order[:limit] if rounded[at] > 0]

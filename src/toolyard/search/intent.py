@@ -26,6 +26,7 @@ SYNONYM = 0.6
 """The weight of a synonym of a word in the query."""
 VALUE = 0.4
 """The weight of a word in quotes, or of the name of a host."""
+WHERE = 0.6
 LIGHT_WEIGHT = 0.6
 """The weight of a word that tells little of what is wanted."""
 PARTICIPLES = ("ed", "ado", "ada", "ido", "ida", "ados", "adas", "idos", "idas")
@@ -139,6 +140,19 @@ def _is_short(part: str) -> bool:
     return len({word for word in words(part) if word not in STOP_WORDS}) < FEWEST_TERMS
 
 
+_AT = frozenset("on in from at under inside within em no na nos nas en dans sur auf im".split())
+_ARTICLES = frozenset("a an the my this that our your his her its um uma o meu minha este esta un una el la los las mi le les mon ma der die das dem den meinem meiner".split())
+
+
+def _places(said: Sequence[str]) -> set[str]:
+    """Return the words that only say where: the noun phrase behind a preposition of place."""
+    found: set[str] = set()
+    for at in range(1, len(said) - 2):
+        if said[at] in _AT and said[at + 1] in _ARTICLES and said[at + 2] not in STOP_WORDS:
+            found.add(said[at + 2])
+    return found
+
+
 def _renderings(said: Sequence[str], translate: Translate, language: str) -> list[list[str]]:
     """Return for each word the ways to say it in English, the word itself last."""
     if not language:
@@ -157,8 +171,10 @@ def in_english(text: str, translate: Translate, language: str) -> str:
 
 
 def bag_of_terms(text: str, translate: Translate, language: str) -> Bag:
-    said = [word for word in dict.fromkeys(words(text)) if word not in stop_words(language)]
-    found = {stem(word): 1.0 for word in said}
+    every = words(text)
+    said = [word for word in dict.fromkeys(every) if word not in stop_words(language)]
+    where = _places(every)
+    found = {stem(word): WHERE if word in where else 1.0 for word in said}
     if language:
         found = add_english(said, found, translate, language)
     for term in found.keys() & _LIGHT:

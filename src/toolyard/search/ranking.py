@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from .acts import BITS, READING, acts_of_tool
+from .acts import ACT_WORDS, BITS, READING, acts_of_tool
 from .documents import ToolDocument
 from .intent import QueryIntent
 from .lexical import Floats, LexicalScores
@@ -121,8 +121,13 @@ UNNAMED = -0.15
 for the time."""
 SAME_ACT, OTHER_ACT, AVOIDED_ACT = 0.08, -0.13, -0.6
 """For a tool that does what the request wants, that does something else, or what must not be done."""
+BEYOND = -0.02
+MOST_BEYOND = 1
+CROWD = -0.05
+CROWD_FREE = 1
 NEEDS_ID = -0.1
 """For a tool that gets one thing by its identifier, if the request has none: another has to find it first."""
+ONLY_READS = -0.15
 ACT_BLUR = 0.5
 """How fast their weight falls with the number of clauses, each of which may want something else."""
 UNAVAILABLE = {"down": -0.4, "unconnected": -0.2}
@@ -258,11 +263,33 @@ def _act_shares(acts: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:
     shares = np.zeros(len(acts), np.float32)
     if asked.wanted:
         shares = np.where(acts & asked.wanted, SAME_ACT, OTHER_ACT).astype(np.float32)
-        if asked.wanted & READING:
-            shares[(acts & READING != 0) & (acts & asked.wanted == 0)] = 0.0
+        only_reads = (acts & READING != 0) & (acts & ~np.uint16(READING) == 0) & (acts & asked.wanted == 0)
+        shares[only_reads] = 0.0 if asked.wanted & READING else ONLY_READS
         shares[acts == 0] = 0.0
     if asked.avoided:
         shares[(acts & asked.avoided != 0) & (acts & asked.wanted == 0)] = AVOIDED_ACT
+    return shares
+
+
+def beyond_shares(tools: Sequence[str], servers: Sequence[str], asked: QueryIntent) -> list[float]:
+    """Returns a share down for each thing in a tool's name that the request does not mention."""
+    known = asked.bags[0]
+    shares: list[float] = []
+    for tool, server in zip(tools, servers, strict=True):
+        skip = words(server)
+        extra = sum(1 for word in set(words(tool.rpartition("::")[2])) if word not in skip and word not in ACT_WORDS and stem(word) not in known)
+        shares.append(BEYOND * min(extra, MOST_BEYOND))
+    return shares
+
+
+def crowd_shares(servers: Sequence[str], asked: QueryIntent) -> list[float]:
+    """Returns a share down for each tool of a server after its first two, unless the request names it."""
+    counts: dict[str, int] = {}
+    shares: list[float] = []
+    for server in servers:
+        before = counts[server] = counts.get(server, -1) + 1
+        named = any(stem(word) in asked.bags[0] for word in words(server))
+        shares.append(0.0 if named else CROWD * max(0, min(before - CROWD_FREE, 4)))
     return shares
 
 

@@ -170,8 +170,12 @@ SYNONYMS = {
     photo picture pic screenshot: image
     snapshot: screenshot
     erase wipe rid trash discard: delete
-    webpage website site: url page web
+    webpage website site web: url web
+    page: url
     link: url
+    commit: log
+    history: log
+    changelog: log
     mail inbox mailbox: email
     unread: email
     dm chat ping: message
