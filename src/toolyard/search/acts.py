@@ -18,7 +18,7 @@ _KINDS = {
     "measure calculate compute estimate convert translate transcribe extract parse scrape crawl capture info "
     "load open recall catch know play listen history whats export",
     "create": "create add new insert append make register generate open book schedule upload post record log "
-    "store save write draft put build set compose plan remind remember memorize note jot declare report file "
+    "store save write draft put build set compose plan remind remember memorize note jot commit declare report file "
     "start clone fork duplicate copy import attach submit raise invite grow place stage reserve order remind",
     "update": "update edit modify change rename set patch move replace assign mark complete resolve transition "
     "reschedule postpone switch toggle rewrite adjust tweak convert format sort reorder merge correct fix "
@@ -65,6 +65,7 @@ _NOUNS = frozenset(
     """.split()
 )
 """Verbs that are nouns or adjectives just as well: they tell only at the beginning of a clause."""
+_AND = frozenset("and then also e y et und depois luego puis dann".split())
 _POLITE = frozenset(
     """
     please can could would you i we need want to d like let lets me us just also then and now so the my help
@@ -95,24 +96,43 @@ def acts_of_request(clauses: Iterable[Sequence[Sequence[str]]]) -> WantedActs:
         for place in refused:
             found.avoided |= _acts(said[place])
             found.unsaid.update(said[place])
-        found.wanted |= _first_act([word for place, word in enumerate(said) if place not in refused])
+        found.wanted |= _first_acts([word for place, word in enumerate(said) if place not in refused])
     found.wanted &= ~found.avoided or ~0
     return found
 
 
-def _first_act(said: Sequence[Sequence[str]]) -> int:
-    begun = False
-    for place, renderings in enumerate(said):
+def _first_acts(said: Sequence[Sequence[str]]) -> int:
+    """Return what the first verb says, and the first after each "and"."""
+    if said and said[0][0] in QUESTIONS:
+        return _asked_act(said)
+    bits = 0
+    begun: bool | None = False  # None when the verb of a part was found
+    for renderings in said:
         word = renderings[0]
-        if not begun and word in QUESTIONS and not place:
-            return READING
-        if word in _POLITE and not begun:
-            continue
-        acts = _acts(renderings[:3])
-        if acts and not _PARTICIPLE.search(word) and (not begun or not _NOUNS.issuperset(renderings[:1])):
-            return acts
-        begun = True
-    return 0
+        if renderings[-1] in _AND:
+            begun = False
+        elif begun is not None and (begun or word not in _POLITE):
+            acts = _acts(renderings[:3])
+            if acts and not _PARTICIPLE.search(word) and not (_is_noun(word, begun)):
+                bits |= acts
+                begun = None
+            else:
+                begun = True
+    return bits
+
+
+def _is_noun(word: str, begun: bool) -> bool:
+    """Tell whether a word that may be a verb is none: behind other words, or in the plural."""
+    return word in _NOUNS if begun else word not in _ACTS and word.removesuffix("s") in _NOUNS
+
+
+def _asked_act(said: Sequence[Sequence[str]]) -> int:
+    """Return what a question wants: to know, unless it asks how to change something."""
+    later = (renderings for renderings in said if renderings[0] in _PLAIN and renderings[0] not in _NOUNS)
+    changes = [_acts(renderings[:1]) for renderings in later]
+    if any(renderings[0] == "did" for renderings in said):
+        return READING
+    return next((acts for acts in changes if not acts & READING), READING)
 
 
 def _refused(said: Sequence[Sequence[str]]) -> set[int]:

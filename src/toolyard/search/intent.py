@@ -13,7 +13,7 @@ from .acts import acts_of_request
 from .documents import ToolQuery
 from .literals import has_identifier, named, values
 from .terms import Translate, add_english, language_of_query, stem, stop_words, words
-from .wordlists import ACTS, LIGHT, MAY_WRITE, QUESTIONS, READS, STOP_WORDS, SYNONYMS, WRITES
+from .wordlists import ACTS, LIGHT, MAY_WRITE, PLURAL_SYNONYMS, QUESTIONS, READS, STOP_WORDS, SYNONYMS, WRITES
 
 MAX_TEXT, MAX_SIDE = 2000, 500
 """The characters read of a use case, and of the other fields."""
@@ -27,7 +27,7 @@ SYNONYM = 0.6
 VALUE = 0.4
 """The weight of a word in quotes, or of the name of a host."""
 WHERE = 0.6
-LIGHT_WEIGHT = 0.6
+LIGHT_WEIGHT = 0.7
 """The weight of a word that tells little of what is wanted."""
 PARTICIPLES = ("ed", "ado", "ada", "ido", "ida", "ados", "adas", "idos", "idas")
 """Endings of words such as `modified` in "files modified today", which ask for no change."""
@@ -177,6 +177,8 @@ def bag_of_terms(text: str, translate: Translate, language: str) -> Bag:
     found = {stem(word): WHERE if word in where else 1.0 for word in said}
     if language:
         found = add_english(said, found, translate, language)
+    for word in PLURAL_SYNONYMS.keys() & set(said):
+        found.update(dict.fromkeys(map(stem, PLURAL_SYNONYMS[word]), SYNONYM))
     for term in found.keys() & _LIGHT:
         found[term] *= LIGHT_WEIGHT
     for term, weight in list(found.items()):

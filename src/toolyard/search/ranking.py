@@ -1,7 +1,8 @@
 """Ranks candidates: fuses lexical and semantic evidence into a score and adjusts it by the tool's traits.
 
 A row stands for a text: the whole request first, then its clauses. Within a row lexical scores are
-relative to the best one, unless even that is weak. An adjustment (pinned, heavy, deprecated, ...) is a
+relative to the best one, unless even that is weak. At the end all scores are scaled so that the best one's
+says how likely it is right. An adjustment (pinned, heavy, deprecated, ...) is a
 share of the score so far, so a tool that does not fit is never lifted, and no score leaves 0 to 1.
 """
 
@@ -33,6 +34,10 @@ COMPANY = 0.25
 """The weight of the best tool of the same server: tools for one task are often on one server."""
 WEAK = 0.25
 """The share of the request's weight that the best lexical match must hold to count as a full one."""
+BEST = 0.75
+"""The score of the best candidate before adjustments and before scores are made comparable."""
+MOST_LEAD = 0.6
+"""A lead that says all that a lead can say."""
 WIDTH_WHOLE, WIDTH_CLAUSE = 100, 32
 """The number of candidates from the whole request, and from each clause."""
 
@@ -70,23 +75,24 @@ class Evidence(Struct, frozen=True):
         words = _relative(lexical, self.found.most)
         told = words[0] + self.found.covers[slots] + _beside(words, servers)
         scores = told + self._meaning() * cosines[0] + _beside(cosines, servers)
-        first = int(scores.argmax())
-        if scores[first] <= 0:
+        most = float(scores.max())
+        if most <= 0:
             return FusedScores(np.zeros_like(scores), np.zeros_like(scores))
-        covered = float((lexical[:, first] / np.maximum(self.found.most, 1e-9)).max())
-        factor = confidence(covered, float(cosines[:, first].max())) / float(scores[first])
-        return FusedScores(factor * scores, factor * told)
+        return FusedScores(BEST / most * scores, BEST / most * told)
+
+    def confidence(self, slot: int, vector: Floats, lead: float) -> float:
+        """Estimates how likely the tool in a slot, the best one, is right; `lead` is its lead over the fifth.
+
+        Fitted to the public sets, with whole catalogues and with those of a few servers.
+        """
+        covered = float((self.found.scores[:, slot] / np.maximum(self.found.most, 1e-9)).max())
+        cosine = max(0.0, float(np.vecdot(self.vectors, vector).max()))
+        cover = float(self.found.covers[slot])
+        weighed = 1.63 * covered + 4.16 * cosine + 3.35 * cover + 5.09 * min(lead, MOST_LEAD)
+        return 1 / (1 + math.exp(4.77 - weighed))
 
     def _meaning(self) -> float:
         return MEANING / max(1, len(self.vectors) - 1) ** BLUR
-
-
-def confidence(covered: float, cosine: float) -> float:
-    """Estimates how likely the best candidate is right, from its lexical coverage and its cosine.
-
-    Fitted to the public sets: about this share of the best hits with that score was right.
-    """
-    return 1 / (1 + math.exp(2.8 - 1.4 * covered - 5.3 * cosine))
 
 
 def _beside(rows: Floats, servers: Sequence[int]) -> Floats:
@@ -119,15 +125,18 @@ WRITING = -0.25
 UNNAMED = -0.15
 """For a tool with a special action, such as `convert`, if the request has no verb: "time in Tokyo" only asks
 for the time."""
-SAME_ACT, OTHER_ACT, AVOIDED_ACT = 0.08, -0.13, -0.6
+SAME_ACT, OTHER_ACT, AVOIDED_ACT = 0.02, -0.13, -0.6
 """For a tool that does what the request wants, that does something else, or what must not be done."""
-BEYOND = -0.02
-MOST_BEYOND = 1
-CROWD = -0.05
-CROWD_FREE = 1
+UNASKED = -0.02
+"""For a tool whose name speaks of a thing that the request does not, such as `link` in `create_issue_link`."""
+CROWD, CROWDED = 4, -0.15
+"""Tools of a server that may stand in front, and what the others lose."""
+FRONT = 20
+"""The tools that are looked at more closely."""
 NEEDS_ID = -0.1
 """For a tool that gets one thing by its identifier, if the request has none: another has to find it first."""
 ONLY_READS = -0.15
+"""For a tool that only reads, if the request wants something done."""
 ACT_BLUR = 0.5
 """How fast their weight falls with the number of clauses, each of which may want something else."""
 UNAVAILABLE = {"down": -0.4, "unconnected": -0.2}
@@ -135,8 +144,6 @@ LEARNT = 2.0
 """Scales feedback boosts, which are meant for a score of a half, to a share."""
 LIGHT_BYTES, HEAVY_BYTES = 20_000, 500_000
 """Result sizes with no penalty, and with the full penalty."""
-
-MUST_FIND = BITS["get"]
 
 Traits = npt.NDArray[np.void]
 
@@ -152,6 +159,7 @@ TRAITS = np.dtype(
         ("heavy", np.uint8),  # index in _PROMISES of the word in its name that promises much data
     ]
 )
+_PREFIX = ("mcp", "api")
 _READING = READS | TAKES
 _WRITING = (WRITES | MAY_WRITE | DESTROYS) - _READING - NEITHER
 _ACTIONS = ("", *sorted((WRITES | MAY_WRITE | DESTROYS | ACTS) - _READING))
@@ -249,7 +257,7 @@ def adjustments(
     if asked.wanted or asked.avoided:
         yield "act", _act_shares(known["acts"], asked) / max(1, len(asked.texts) - 1) ** ACT_BLUR
     if not asked.has_id:
-        yield "unknown", NEEDS_ID * (known["needs_id"] & (known["acts"] & MUST_FIND != 0)).astype(np.float32)
+        yield "needs_id", NEEDS_ID * (known["needs_id"] & (known["acts"] & BITS["get"] != 0)).astype(np.float32)
     if not asked.has_verb:
         yield "unnamed", UNNAMED * _unnamed(known["action"], asked) * ~known["writes"]
     if any(state in UNAVAILABLE for state in states):
@@ -271,26 +279,40 @@ def _act_shares(acts: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:
     return shares
 
 
-def beyond_shares(tools: Sequence[str], servers: Sequence[str], asked: QueryIntent) -> list[float]:
-    """Returns a share down for each thing in a tool's name that the request does not mention."""
+def _unasked(tools: Sequence[str], servers: Sequence[str], asked: QueryIntent) -> Floats:
+    """Returns 1 for a tool whose name has a thing that the request does not mention."""
     known = asked.bags[0]
-    shares: list[float] = []
-    for tool, server in zip(tools, servers, strict=True):
-        skip = words(server)
-        extra = sum(1 for word in set(words(tool.rpartition("::")[2])) if word not in skip and word not in ACT_WORDS and stem(word) not in known)
-        shares.append(BEYOND * min(extra, MOST_BEYOND))
-    return shares
+    found = np.zeros(len(tools), np.float32)
+    for at, (tool, server) in enumerate(zip(tools, servers, strict=True)):
+        common = {*words(server), *_PREFIX}
+        things = (word for word in words(tool) if word not in common and word not in ACT_WORDS)
+        found[at] = any(stem(word) not in known for word in things)
+    return found
 
 
-def crowd_shares(servers: Sequence[str], asked: QueryIntent) -> list[float]:
-    """Returns a share down for each tool of a server after its first two, unless the request names it."""
+def _crowding(servers: Sequence[str], asked: QueryIntent) -> Floats:
+    """Returns 1 for tools after the first four of a server, unless the request names the server."""
     counts: dict[str, int] = {}
-    shares: list[float] = []
-    for server in servers:
-        before = counts[server] = counts.get(server, -1) + 1
-        named = any(stem(word) in asked.bags[0] for word in words(server))
-        shares.append(0.0 if named else CROWD * max(0, min(before - CROWD_FREE, 4)))
-    return shares
+    found = np.zeros(len(servers), np.float32)
+    for at, server in enumerate(servers):
+        counts[server] = counts.get(server, 0) + 1
+        if counts[server] > CROWD:
+            found[at] = not any(stem(word) in asked.bags[0] for word in words(server))
+    return found
+
+
+def adjust_front(
+    scores: Floats, tools: Sequence[str], servers: Sequence[str], asked: QueryIntent
+) -> tuple[Floats, dict[str, Floats]]:
+    """Applies what only the front of the ranking is worth looking at for; `tools` are full names."""
+    parts = {"unasked": np.zeros_like(scores), "crowded": np.zeros_like(scores)}
+    front = np.argsort(-scores, kind="stable")[:FRONT]
+    names = ([tools[at] for at in front], [servers[at] for at in front])
+    parts["unasked"][front] = UNASKED * scores[front] * _unasked(*names, asked)
+    scores = scores + parts["unasked"]
+    front = front[np.argsort(-scores[front], kind="stable")]
+    parts["crowded"][front] = CROWDED * scores[front] * _crowding([servers[at] for at in front], asked)
+    return scores + parts["crowded"], parts
 
 
 def _unnamed(actions: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:

@@ -173,9 +173,7 @@ SYNONYMS = {
     webpage website site web: url web
     page: url
     link: url
-    commit: log
     history: log
-    changelog: log
     mail inbox mailbox: email
     unread: email
     dm chat ping: message
@@ -240,3 +238,5 @@ SYNONYMS = {
     for word in words.split()
 }
 """Words of users, and the words of tools for the same. Other languages are put into English first."""
+PLURAL_SYNONYMS = {"commits": ("log",)}
+"""The same for words that mean something else in the singular: who says "commit" wants to make one."""
