@@ -161,7 +161,8 @@ class TextEmbedding:
     def translate(self, words: Sequence[str], language: str = "pt") -> list[list[str]]:
         """English renderings of each word, likeliest first; none for a word not in the language's list."""
         lexicon = self._lexicon(language)
-        return [_rendered(plain(word).lower(), lexicon, language) for word in words]
+        folded = (word if word.islower() and word.isascii() else plain(word).lower() for word in words)
+        return [_rendered(word, lexicon, language) for word in folded]
 
     def _summed(self, ids: list[int], starts: list[int]) -> Vectors:
         taken = np.array(ids, np.intp)

@@ -54,7 +54,7 @@ _KINDS: tuple[tuple[re.Pattern[str], _Replacement], ...] = tuple(
         (r"\b\d{4}-\d{2}-\d{2}\b|\b\d{1,2}/\d{1,2}(?:/\d{2,4})?\b", 0, " "),
     )
 )
-_MAYBE = re.compile(r"[\d./#@:\\]")
+_MAYBE = re.compile(r"\d|[.#/\\]\w|\w@")
 _HOST = re.compile(rf"(?:https?://|www\.|(?<![\w@.]))(?:[\w-]{{1,63}}\.){{0,3}}?([\w-]{{2,63}})\.(?:{_DOMAINS}|so|me|tv)\b", re.I)
 _QUOTED = re.compile(r"[\"“”«„]([^\"“”«»„]{1,200})[\"“”»]")
 
@@ -70,7 +70,7 @@ def named(text: str) -> str:
 
 def values(text: str) -> tuple[str, ...]:
     """Return the words inside values that may still tell something: quoted ones, and the names of hosts."""
-    hosts = _HOST.findall(text) if "." in text else []
+    hosts = _HOST.findall(text) if _MAYBE.search(text) is not None else []
     return (*_QUOTED.findall(text), *(host for host in hosts if host.lower() != "www"))
 
 

@@ -9,6 +9,7 @@ share of the score so far, so a tool that does not fit is never lifted, and no s
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,7 @@ UNASKED = -0.02
 """For a tool whose name speaks of a thing that the request does not, such as `link` in `create_issue_link`."""
 CROWD, CROWDED = 4, -0.15
 """Tools of a server that may stand in front, and what the others lose."""
+NAMES_REMEMBERED = 20_000
 FRONT = 20
 """The tools that are looked at more closely."""
 NEEDS_ID = -0.1
@@ -281,13 +283,16 @@ def _act_shares(acts: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:
 
 def _unasked(tools: Sequence[str], servers: Sequence[str], asked: QueryIntent) -> Floats:
     """Returns 1 for a tool whose name has a thing that the request does not mention."""
-    known = asked.bags[0]
-    found = np.zeros(len(tools), np.float32)
-    for at, (tool, server) in enumerate(zip(tools, servers, strict=True)):
-        common = {*words(server), *_PREFIX}
-        things = (word for word in words(tool) if word not in common and word not in ACT_WORDS)
-        found[at] = any(stem(word) not in known for word in things)
-    return found
+    known = asked.bags[0].keys()
+    unasked = [not known >= _things(tool, server) for tool, server in zip(tools, servers, strict=True)]
+    return np.array(unasked, np.float32)
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED)
+def _things(tool: str, server: str) -> frozenset[str]:
+    """Returns the stems of what a tool's full name speaks of, without its server's name and verbs."""
+    own = {*words(tool)} - {*words(server), *_PREFIX} - ACT_WORDS
+    return frozenset(map(stem, own))
 
 
 def _crowding(servers: Sequence[str], asked: QueryIntent) -> Floats:

@@ -192,14 +192,17 @@ def language_of_query(text: str, said: Sequence[str], translate: Translate) -> s
     for language in LANGUAGES:
         stop = stop_words(language)
         content = [word for word in said if word not in stop and not word.isdigit()]
-        known = sum(
-            bool(renderings) and word not in renderings
-            for word, renderings in zip(content, translate(content, language), strict=True)
-        )
-        letters = sum(map(LETTERS[language].__contains__, text))
-        score = _function_words(said, language) + letters + HINT * (2 * known - len(content)) - english
-        if score > best:
-            best, found = score, language
+        letters = 0 if text.isascii() else sum(map(LETTERS[language].__contains__, text))
+        score = _function_words(said, language) + letters - english
+        # Most requests are in English: their words need not be looked up, since no number of them is enough.
+        if score + HINT * len(content) > best:
+            known = sum(
+                bool(renderings) and word not in renderings
+                for word, renderings in zip(content, translate(content, language), strict=True)
+            )
+            score += HINT * (2 * known - len(content))
+            if score > best:
+                best, found = score, language
     return found
 
 
