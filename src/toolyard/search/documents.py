@@ -5,7 +5,7 @@ type, and every text is cut, so that no tool takes more than a fair share of the
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import msgspec
@@ -57,13 +57,23 @@ class ToolQuery(Struct, frozen=True):
     limit: int | None = None
 
 
+LEAST_FIT = 0.15
+"""The score below which the best tool found does not fit well: fitted to the public sets, with and without
+the tools that were needed. Of ten answers below it, eight hold nothing of use."""
+
+
 class ToolHit(Struct, frozen=True):
     tool: str
     server: str
     score: float
-    """From 0 to 1; comparable between queries."""
+    """From 0 to 1; comparable between queries. The best one's says how likely it is right."""
     parts: dict[str, float] = {}
     """The parts of the score, to explain it."""
+
+
+def fits_well(scores: Iterable[float]) -> bool:
+    """Tell whether anything found for a use case fits it well."""
+    return max(scores, default=0.0) >= LEAST_FIT
 
 
 def document_of(entry: CatalogueEntry, pinned: bool) -> ToolDocument:

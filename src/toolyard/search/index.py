@@ -163,7 +163,10 @@ class ToolIndex:
         scores, moved = adjust_scores(found.scores, dict(shares))
         scores, more = adjust_front(scores, [row.tool for row in rows], servers, asked)
         rounded: list[float] = np.round(scores.astype(np.float64), DECIMALS).tolist()
-        order = sorted(range(len(rows)), key=lambda at: (-rounded[at], rows[at].tool))
+        wanted = max(limit, COMPARED + 1)
+        least = sorted(rounded, reverse=True)[min(wanted, len(rounded)) - 1]
+        front = [at for at, score in enumerate(rounded) if score >= least]
+        order = sorted(front, key=lambda at: (-rounded[at], rows[at].tool))
         first = order[0]
         if rounded[first] <= 0:
             return []

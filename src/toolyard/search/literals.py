@@ -35,17 +35,19 @@ def _file(found: re.Match[str]) -> str:
 
 _Replacement = str | Callable[[re.Match[str]], str]
 
+_WEB_PAGE = re.compile(r"\bweb[\s-]?(?:page|site)s?\b", re.I)
+
 _KINDS: tuple[tuple[re.Pattern[str], _Replacement], ...] = tuple(
     (re.compile(pattern, flags), replacement)
     for pattern, flags, replacement in (
-        (r"\b(?:https?|ftp)://\S+|\bwww\.\S+", re.I, " url page "),
+        (r"\b(?:https?|ftp)://\S+|\bwww\.\S+", re.I, " url web "),
         (r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+", 0, " email "),
         (r"-?\d{1,3}\.\d{3,},\s{0,3}-?\d{1,3}\.\d{3,}", 0, " coordinates latitude longitude "),
         (r"\blocalhost(?::\d+)?\b|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", re.I, " host port "),
         (rf"(?<![\w/])(?!(?:{_LIBRARIES})\.js\b)[\w~./\\-]{{0,200}}[\w-]\.(?:{_ENDINGS})\b(?![./]\w)", re.I, _file),
         (r"(?<![\w/.])(?:~|\.{1,2})?/[\w.-]{1,64}(?:/[\w.-]{0,64})+|\b[A-Z]:\\\S+", 0, " file directory path "),
         (r"(?<![\w.])\.(?:env|git\w+|bash\w*|zsh\w*|profile|vimrc|npmrc|ssh|config|dockerignore)\b", re.I, " file "),
-        (rf"\b[a-z0-9-]{{2,63}}\.(?:{_DOMAINS})\b(?!\.\w)", re.I, " url page "),
+        (rf"\b[a-z0-9-]{{2,63}}\.(?:{_DOMAINS})\b(?!\.\w)", re.I, " url web "),
         (rf"\b(?!(?:{_STANDARDS})-)[A-Z][A-Z0-9]{{1,9}}-\d{{1,7}}\b", 0, " issue key "),
         (r"(?<!\w)#\d{1,7}\b", 0, " number "),
         (r"(?<!\w)#[a-z][\w-]{1,79}", re.I, " channel "),
@@ -61,6 +63,7 @@ _QUOTED = re.compile(r"[\"“”«„]([^\"“”«»„]{1,200})[\"“”»]")
 
 def named(text: str) -> str:
     """Return a request with the kinds of its values in their places."""
+    text = _WEB_PAGE.sub("url web", text)
     if _MAYBE.search(text) is None:
         return text
     for pattern, replacement in _KINDS:

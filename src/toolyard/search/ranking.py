@@ -37,6 +37,8 @@ WEAK = 0.25
 """The share of the request's weight that the best lexical match must hold to count as a full one."""
 BEST = 0.75
 """The score of the best candidate before adjustments and before scores are made comparable."""
+TRUSTED = 0.3
+"""The share of a request's words from which on a lead is trusted: by meaning alone somebody is always ahead."""
 MOST_LEAD = 0.6
 """A lead that says all that a lead can say."""
 WIDTH_WHOLE, WIDTH_CLAUSE = 100, 32
@@ -89,8 +91,8 @@ class Evidence(Struct, frozen=True):
         covered = float((self.found.scores[:, slot] / np.maximum(self.found.most, 1e-9)).max())
         cosine = max(0.0, float(np.vecdot(self.vectors, vector).max()))
         cover = float(self.found.covers[slot])
-        weighed = 1.63 * covered + 4.16 * cosine + 3.35 * cover + 5.09 * min(lead, MOST_LEAD)
-        return 1 / (1 + math.exp(4.77 - weighed))
+        ahead = min(lead, MOST_LEAD) * min(1.0, covered / TRUSTED)
+        return 1 / (1 + math.exp(3.41 - 3.38 * cosine - 2.96 * cover - 5.29 * ahead))
 
     def _meaning(self) -> float:
         return MEANING / max(1, len(self.vectors) - 1) ** BLUR
@@ -137,7 +139,7 @@ FRONT = 20
 """The tools that are looked at more closely."""
 NEEDS_ID = -0.1
 """For a tool that gets one thing by its identifier, if the request has none: another has to find it first."""
-ONLY_READS = -0.15
+ONLY_READS = -0.18
 """For a tool that only reads, if the request wants something done."""
 ACT_BLUR = 0.5
 """How fast their weight falls with the number of clauses, each of which may want something else."""
@@ -302,7 +304,7 @@ def _crowding(servers: Sequence[str], asked: QueryIntent) -> Floats:
     for at, server in enumerate(servers):
         counts[server] = counts.get(server, 0) + 1
         if counts[server] > CROWD:
-            found[at] = not any(stem(word) in asked.bags[0] for word in words(server))
+            found[at] = asked.bags[0].keys().isdisjoint(map(stem, words(server)))
     return found
 
 
