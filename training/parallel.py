@@ -1,4 +1,4 @@
-"""Sentences that people wrote in English and another language: command pages, the texts of programs, voice skills."""
+"""Sentences that people wrote in English and another language: command pages, programs, voice skills."""
 
 import ast
 import re

@@ -39,10 +39,11 @@ create new | crear | creer | erstellen anlegen erzeugen
 generate | generar | generer | generieren
 add | agregar anadir sumar | ajouter | hinzufugen zufugen
 insert | insertar | inserer | einfugen
-join merge combine | combinar unir juntar fusionar | fusionner combiner joindre | zusammenfuhren verbinden kombinieren
+join merge combine | combinar unir juntar fusionar | fusionner combiner joindre | zusammenfuhren kombinieren
 note write down | anotar apuntar | noter | notieren aufschreiben
 mark check | marcar | marquer cocher | markieren abhaken
-complete finish | completar terminar acabar | terminer completer finir achever | abschliessen erledigen fertigstellen
+complete finish | completar terminar acabar | terminer completer | abschliessen erledigen
+complete finish | | finir achever | fertigstellen
 schedule plan | agendar programar planificar | planifier programmer | planen ansetzen vereinbaren
 postpone reschedule delay | aplazar posponer reprogramar | reporter decaler | verschieben vertagen
 remind reminder | recordar acordar | rappeler | erinnern
@@ -209,9 +210,10 @@ closed | cerrado/s cerrada/s | ferme/s fermee/s | geschlossen
 on lit | encendido encendida/s | allume allumee | eingeschaltet
 off | apagado apagada/s | eteint eteinte | aus ausgeschaltet
 all | todo/s toda/s | tout tous toute/s | alle alles allen
-next | siguiente/s proximo/s proxima/s | prochain/s prochaine/s suivant suivante | nachste nachster nachsten nachstes
+next | siguiente/s proximo/s proxima/s | prochain/s prochaine/s | nachste nachster
+next | | suivant suivante | nachsten nachstes
 previous last | anterior/es pasado pasada | precedent precedente | vorherige vorherigen letzte
-last latest recent | ultimo/s ultima/s | dernier/s derniere/s | letzte letzter letzten letztes neueste neuesten
+last latest recent | ultimo/s ultima/s | dernier/s derniere/s | letzte letzter letzten letztes neueste
 recent latest | reciente/s | recent/s recente/s | neueste neuesten aktuelle
 new | nuevo/s nueva/s | nouveau/x nouvelle/s | neu neue neuer neues neuen
 old | viejo vieja antiguo antigua | vieux ancien ancienne | alt alte alten
@@ -565,8 +567,10 @@ def _spanish(infinitive: str) -> Iterator[str]:
     for order in orders:
         yield order
         yield from (order + clitic for clitic in _CLITICS)
-    rest = "o as an amos aste aron ado ada ados adas ando are" if ending == "ar" else (
-        "o es en imos iste ieron ido ida idos idas iendo ire"
+    rest = (
+        "o as an amos aste aron ado ada ados adas ando are"
+        if ending == "ar"
+        else ("o es en imos iste ieron ido ida idos idas iendo ire")
     )
     yield from ((strong if last in ("o", "as", "an", "es", "en") else stem) + last for last in rest.split())
 
@@ -598,7 +602,7 @@ def _german(infinitive: str) -> Iterator[str]:
     prefix = next((each for each in _PREFIXES if stem.startswith(each) and len(stem) > len(each) + 2), "")
     if prefix and prefix not in _TOGETHER:
         verb = stem[len(prefix) :]
-        yield from (f"{prefix}zu{infinitive[len(prefix):]}", f"{prefix}ge{verb}t", prefix + verb + "t")
+        yield from (f"{prefix}zu{infinitive[len(prefix) :]}", f"{prefix}ge{verb}t", prefix + verb + "t")
         return
     yield from (stem, f"{stem}e", f"{stem}t", f"{stem}st", f"{stem}te", f"{stem}et")
     if not stem.endswith("ier") and not prefix:

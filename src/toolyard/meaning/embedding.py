@@ -1,9 +1,9 @@
 """The embedding: turns a text into one unit vector, English and Portuguese in the same space.
 
 Owns the shipped word vectors (`embedding.npz`), the word lists from other languages to English
-(`lexicons/`) and how a text is cut into known words. The vector of a text is the sum of its words' vectors; the length of a
-word's vector is its weight. Ranking is in `search`, training in `training/` at the root of the
-repository.
+(`lexicons/`) and how a text is cut into known words. The vector of a text is the sum of its words'
+vectors; the length of a word's vector is its weight. Ranking is in `search`, training in `training/` at
+the root of the repository.
 """
 
 from __future__ import annotations

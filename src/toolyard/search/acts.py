@@ -8,29 +8,31 @@ import re
 from collections.abc import Iterable, Sequence
 
 from .terms import stem
-from .wordlists import QUESTIONS
+from .wordlists import AND, NEGATIONS, NOUNS, PLAIN_VERBS, POLITE, QUESTIONS, UNTIL
 
 _KINDS = {
     "search": "search find query lookup locate discover seek scan grep match research explore",
     "list": "list browse enumerate all index which",
-    "get": "get read fetch retrieve view show see look describe inspect check verify count summarize display "
-    "download return tell give status compare diff analyze explain monitor track watch review preview "
-    "measure calculate compute estimate convert translate transcribe extract parse scrape crawl capture info "
-    "load open recall catch know play listen history whats export",
-    "create": "create add new insert append make register generate open book schedule upload post record log "
-    "store save write draft put build set compose plan remind remember memorize note jot commit declare report file "
-    "start clone fork duplicate copy import attach submit raise invite grow place stage reserve order remind",
-    "update": "update edit modify change rename set patch move replace assign mark complete resolve transition "
-    "reschedule postpone switch toggle rewrite adjust tweak convert format sort reorder merge correct fix "
-    "upgrade downgrade promote push shift delay close reopen check give turn archive restore apply label tag "
-    "write save put cancel transfer acknowledge approve reject snooze mute silence configure enable disable",
-    "delete": "delete remove drop erase purge clear wipe discard uninstall cancel unsubscribe revoke destroy "
-    "forget trash clean reset unstage rid unlink detach",
-    "send": "send post reply message notify publish forward share comment tell ping mail email text dm answer "
-    "respond alert announce react warn write submit invite say let broadcast",
+    "get": "get read fetch retrieve view show see look describe inspect check verify count summarize "
+    "display download return tell give status compare diff analyze explain monitor track watch "
+    "review preview measure calculate compute estimate convert translate transcribe extract parse "
+    "scrape crawl capture info load open recall catch know play listen history whats export",
+    "create": "create add new insert append make register generate open book schedule upload post record "
+    "log store save write draft put build set compose plan remind remember memorize note jot "
+    "commit declare report file start clone fork duplicate copy import attach submit raise invite "
+    "grow place stage reserve order",
+    "update": "update edit modify change rename set patch move replace assign mark complete resolve "
+    "transition reschedule postpone switch toggle rewrite adjust tweak convert format sort "
+    "reorder merge correct fix upgrade downgrade promote push shift delay close reopen check give "
+    "turn archive restore apply label tag write save put cancel transfer acknowledge approve "
+    "reject snooze mute silence configure enable disable",
+    "delete": "delete remove drop erase purge clear wipe discard uninstall cancel unsubscribe revoke "
+    "destroy forget trash clean reset unstage rid unlink detach",
+    "send": "send post reply message notify publish forward share comment tell ping mail email text dm "
+    "answer respond alert announce react warn write submit invite say let broadcast",
     "draft": "draft compose prepare write redact",
-    "run": "run execute start launch trigger deploy invoke call perform test build install evaluate command "
-    "restart apply play rerun resume turn switch toggle",
+    "run": "run execute start launch trigger deploy invoke call perform test build install evaluate "
+    "command restart apply play rerun resume turn switch toggle",
     "stop": "stop cancel close kill terminate end pause abort disable halt shut quit turn mute silence",
     "navigate": "open go navigate visit browse click press type hover drag scroll switch checkout",
 }
@@ -48,33 +50,6 @@ _ACTS["upsert"] = BITS["create"] | BITS["update"]
 ACT_WORDS = frozenset(_ACTS)
 _STEMS = {stem(word): bits for word, bits in _ACTS.items()}
 
-_PLAIN = frozenset(
-    """
-    search find query lookup list get read fetch retrieve describe show create add insert update edit modify
-    rename set delete remove drop send post draft run execute start stop close cancel move replace write manage
-    upsert navigate
-    """.split()
-)
-"""Verbs that tools are named by, more than things are."""
-_NOUNS = frozenset(
-    """
-    post log record list file set message comment email mail text report note book order plan label tag
-    history status index alert answer call test command build track play start match review place new all
-    info check stage share command export import reply draft format watch monitor store text open close
-    query search view display push merge commit change update move turn switch stop end press type
-    """.split()
-)
-"""Verbs that are nouns or adjectives just as well: they tell only at the beginning of a clause."""
-_AND = frozenset("and then also e y et und depois luego puis dann".split())
-_POLITE = frozenset(
-    """
-    please can could would you i we need want to d like let lets me us just also then and now so the my help
-    hey hi ok okay should must have got ll for
-    """.split()
-)
-_NEGATIONS = frozenset("not don doesn dont never without nao sem no sin ne pas sans nicht ohne kein nunca".split())
-_UNTIL = frozenset("in on at of an the with en em un una um uma dans im which that que".split())
-"""Words behind which a negation no longer reaches a verb."""
 _REACH = 3
 _PARTICIPLE = re.compile(r"(?:ed|ado|ada|ido|ida|ados|adas|idos|idas)$")
 
@@ -109,9 +84,9 @@ def _first_acts(said: Sequence[Sequence[str]]) -> int:
     begun: bool | None = False  # None when the verb of a part was found
     for renderings in said:
         word = renderings[0]
-        if renderings[-1] in _AND:
+        if renderings[-1] in AND:
             begun = False
-        elif begun is not None and (begun or word not in _POLITE):
+        elif begun is not None and (begun or word not in POLITE):
             acts = _acts(renderings[:3])
             if acts and not _PARTICIPLE.search(word) and not (_is_noun(word, begun)):
                 bits |= acts
@@ -123,12 +98,12 @@ def _first_acts(said: Sequence[Sequence[str]]) -> int:
 
 def _is_noun(word: str, begun: bool) -> bool:
     """Tell whether a word that may be a verb is none: behind other words, or in the plural."""
-    return word in _NOUNS if begun else word not in _ACTS and word.removesuffix("s") in _NOUNS
+    return word in NOUNS if begun else word not in _ACTS and word.removesuffix("s") in NOUNS
 
 
 def _asked_act(said: Sequence[Sequence[str]]) -> int:
     """Return what a question wants: to know, unless it asks how to change something."""
-    later = (renderings for renderings in said if renderings[0] in _PLAIN and renderings[0] not in _NOUNS)
+    later = (renderings for renderings in said if renderings[0] in PLAIN_VERBS and renderings[0] not in NOUNS)
     changes = [_acts(renderings[:1]) for renderings in later]
     if any(renderings[0] == "did" for renderings in said):
         return READING
@@ -139,11 +114,11 @@ def _refused(said: Sequence[Sequence[str]]) -> set[int]:
     """Return the places of the verbs that a request says not to do."""
     places: set[int] = set()
     for at, renderings in enumerate(said):
-        if renderings[-1] not in _NEGATIONS:
+        if renderings[-1] not in NEGATIONS:
             continue
         for place in range(at + 1, min(at + 1 + _REACH, len(said))):
             word = said[place]
-            if not _UNTIL.isdisjoint(word):
+            if not UNTIL.isdisjoint(word):
                 break
             if _acts(word[:3]) & (CHANGING | BITS["run"]) and not _PARTICIPLE.search(word[-1]):
                 places.add(place)
@@ -162,7 +137,7 @@ def acts_of_tool(own: Sequence[str], description: Sequence[str], reads: bool | N
     """Return the acts of a tool: by the verb of its name without its server's, else by how its description
     begins. A plain verb at either end of the name is surer than any other word."""
     ends = (*own[:1], *own[-1:])
-    sure = next((word for word in (*ends, *own) if word in _PLAIN), "")
+    sure = next((word for word in (*ends, *own) if word in PLAIN_VERBS), "")
     doubtful = sure or next((word for word in (*ends, *map(_singular, description[:1])) if word in _ACTS), "")
     bits = _ACTS.get(doubtful, 0)
     if reads and bits & READING:

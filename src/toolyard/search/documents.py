@@ -25,7 +25,9 @@ _DEPRECATED = re.compile(r"(?:^|[/.:])deprecated$", re.IGNORECASE)
 """A key that marks a tool as deprecated; keys in `_meta` have a prefix."""
 
 
-_IDENTIFIER = re.compile(r"(?:^|_|-)(?:id|ids|key|uuid|guid|iid|sid|slug)$|(?<=[a-z])(?:Id|Ids|ID|Key|Uuid|Slug)$")
+_IDENTIFIER = re.compile(
+    r"(?:^|_|-)(?:id|ids|key|uuid|guid|iid|sid|slug)$|(?<=[a-z])(?:Id|Ids|ID|Key|Uuid|Slug)$"
+)
 
 
 class ToolDocument(Struct, frozen=True):

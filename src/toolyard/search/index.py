@@ -8,7 +8,6 @@ changes nothing, and may run in a thread.
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec import Struct

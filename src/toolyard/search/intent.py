@@ -1,4 +1,4 @@
-"""Reads a query: its terms, its clauses, its Portuguese words in English, and whether it only reads.
+"""Reads a query: its terms, its clauses, its words in English, what it wants done and what it does not.
 
 A request for a whole task names several capabilities. Each clause is searched for by itself too, so
 that the tool for one step does not drown in the words of the others.
@@ -13,7 +13,19 @@ from .acts import acts_of_request
 from .documents import ToolQuery
 from .literals import has_identifier, named, values
 from .terms import Translate, add_english, language_of_query, stem, stop_words, words
-from .wordlists import ACTS, LIGHT, MAY_WRITE, PLURAL_SYNONYMS, QUESTIONS, READS, STOP_WORDS, SYNONYMS, WRITES
+from .wordlists import (
+    ACTS,
+    ARTICLES,
+    LIGHT,
+    MAY_WRITE,
+    PLACE_WORDS,
+    PLURAL_SYNONYMS,
+    QUESTIONS,
+    READS,
+    STOP_WORDS,
+    SYNONYMS,
+    WRITES,
+)
 
 MAX_TEXT, MAX_SIDE = 2000, 500
 """The characters read of a use case, and of the other fields."""
@@ -140,15 +152,11 @@ def _is_short(part: str) -> bool:
     return len({word for word in words(part) if word not in STOP_WORDS}) < FEWEST_TERMS
 
 
-_AT = frozenset("on in from at under inside within em no na nos nas en dans sur auf im".split())
-_ARTICLES = frozenset("a an the my this that our your his her its um uma o meu minha este esta un una el la los las mi le les mon ma der die das dem den meinem meiner".split())
-
-
 def _places(said: Sequence[str]) -> set[str]:
     """Return the words that only say where: the noun phrase behind a preposition of place."""
     found: set[str] = set()
     for at in range(1, len(said) - 2):
-        if said[at] in _AT and said[at + 1] in _ARTICLES and said[at + 2] not in STOP_WORDS:
+        if said[at] in PLACE_WORDS and said[at + 1] in ARTICLES and said[at + 2] not in STOP_WORDS:
             found.add(said[at + 2])
     return found
 
@@ -166,7 +174,8 @@ def in_english(text: str, translate: Translate, language: str) -> str:
     stop = stop_words(language)
     said = [word for word in words(text) if word not in stop]
     return " ".join(
-        " ".join(found[:RENDERED]) or word for word, found in zip(said, translate(said, language), strict=True)
+        " ".join(found[:RENDERED]) or word
+        for word, found in zip(said, translate(said, language), strict=True)
     )
 
 

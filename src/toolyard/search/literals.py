@@ -20,8 +20,8 @@ _FILES = {
     "file image": "jpg jpeg png gif webp svg bmp heic tiff",
     "file audio": "mp3 wav ogg flac m4a",
     "file video": "mp4 mov avi mkv webm",
-    "file": "txt md log json yaml yml toml ini cfg conf xml html htm css sql db env lock bak zip tar gz tgz rar "
-    "py js ts jsx tsx java go rs rb php c h cpp cs sh bat ps1 ipynb kt swift lua",
+    "file": "txt md log json yaml yml toml ini cfg conf xml html htm css sql db env lock bak zip tar gz tgz "
+    "rar py js ts jsx tsx java go rs rb php c h cpp cs sh bat ps1 ipynb kt swift lua",
 }
 _KIND_OF_FILE = {ending: kind for kind, endings in _FILES.items() for ending in endings.split()}
 _ENDINGS = "|".join(sorted(_KIND_OF_FILE, key=len, reverse=True))
@@ -44,9 +44,21 @@ _KINDS: tuple[tuple[re.Pattern[str], _Replacement], ...] = tuple(
         (r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+", 0, " email "),
         (r"-?\d{1,3}\.\d{3,},\s{0,3}-?\d{1,3}\.\d{3,}", 0, " coordinates latitude longitude "),
         (r"\blocalhost(?::\d+)?\b|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", re.I, " host port "),
-        (rf"(?<![\w/])(?!(?:{_LIBRARIES})\.js\b)[\w~./\\-]{{0,200}}[\w-]\.(?:{_ENDINGS})\b(?![./]\w)", re.I, _file),
-        (r"(?<![\w/.])(?:~|\.{1,2})?/[\w.-]{1,64}(?:/[\w.-]{0,64})+|\b[A-Z]:\\\S+", 0, " file directory path "),
-        (r"(?<![\w.])\.(?:env|git\w+|bash\w*|zsh\w*|profile|vimrc|npmrc|ssh|config|dockerignore)\b", re.I, " file "),
+        (
+            rf"(?<![\w/])(?!(?:{_LIBRARIES})\.js\b)[\w~./\\-]{{0,200}}[\w-]\.(?:{_ENDINGS})\b(?![./]\w)",
+            re.I,
+            _file,
+        ),
+        (
+            r"(?<![\w/.])(?:~|\.{1,2})?/[\w.-]{1,64}(?:/[\w.-]{0,64})+|\b[A-Z]:\\\S+",
+            0,
+            " file directory path ",
+        ),
+        (
+            r"(?<![\w.])\.(?:env|git\w+|bash\w*|zsh\w*|profile|vimrc|npmrc|ssh|config|dockerignore)\b",
+            re.I,
+            " file ",
+        ),
         (rf"\b[a-z0-9-]{{2,63}}\.(?:{_DOMAINS})\b(?!\.\w)", re.I, " url web "),
         (rf"\b(?!(?:{_STANDARDS})-)[A-Z][A-Z0-9]{{1,9}}-\d{{1,7}}\b", 0, " issue key "),
         (r"(?<!\w)#\d{1,7}\b", 0, " number "),
@@ -57,7 +69,10 @@ _KINDS: tuple[tuple[re.Pattern[str], _Replacement], ...] = tuple(
     )
 )
 _MAYBE = re.compile(r"\d|[.#/\\]\w|\w@")
-_HOST = re.compile(rf"(?:https?://|www\.|(?<![\w@.]))(?:[\w-]{{1,63}}\.){{0,3}}?([\w-]{{2,63}})\.(?:{_DOMAINS}|so|me|tv)\b", re.I)
+_HOST = re.compile(
+    rf"(?:https?://|www\.|(?<![\w@.]))(?:[\w-]{{1,63}}\.){{0,3}}?([\w-]{{2,63}})\.(?:{_DOMAINS}|so|me|tv)\b",
+    re.I,
+)
 _QUOTED = re.compile(r"[\"“”«„]([^\"“”«»„]{1,200})[\"“”»]")
 
 

@@ -38,7 +38,7 @@ WEAK = 0.25
 BEST = 0.75
 """The score of the best candidate before adjustments and before scores are made comparable."""
 TRUSTED = 0.3
-"""The share of a request's words from which on a lead is trusted: by meaning alone somebody is always ahead."""
+"""The share of a request's words from which on a lead is trusted: by meaning alone one is always ahead."""
 MOST_LEAD = 0.6
 """A lead that says all that a lead can say."""
 WIDTH_WHOLE, WIDTH_CLAUSE = 100, 32
@@ -131,7 +131,7 @@ for the time."""
 SAME_ACT, OTHER_ACT, AVOIDED_ACT = 0.02, -0.13, -0.6
 """For a tool that does what the request wants, that does something else, or what must not be done."""
 UNASKED = -0.02
-"""For a tool whose name speaks of a thing that the request does not, such as `link` in `create_issue_link`."""
+"""For a tool whose name speaks of a thing that the request does not: `link` in `create_issue_link`."""
 CROWD, CROWDED = 4, -0.15
 """Tools of a server that may stand in front, and what the others lose."""
 NAMES_REMEMBERED = 20_000
@@ -261,7 +261,10 @@ def adjustments(
     if asked.wanted or asked.avoided:
         yield "act", _act_shares(known["acts"], asked) / max(1, len(asked.texts) - 1) ** ACT_BLUR
     if not asked.has_id:
-        yield "needs_id", NEEDS_ID * (known["needs_id"] & (known["acts"] & BITS["get"] != 0)).astype(np.float32)
+        yield (
+            "needs_id",
+            NEEDS_ID * (known["needs_id"] & (known["acts"] & BITS["get"] != 0)).astype(np.float32),
+        )
     if not asked.has_verb:
         yield "unnamed", UNNAMED * _unnamed(known["action"], asked) * ~known["writes"]
     if any(state in UNAVAILABLE for state in states):
@@ -313,12 +316,14 @@ def adjust_front(
 ) -> tuple[Floats, dict[str, Floats]]:
     """Applies what only the front of the ranking is worth looking at for; `tools` are full names."""
     parts = {"unasked": np.zeros_like(scores), "crowded": np.zeros_like(scores)}
-    front = np.argsort(-scores, kind="stable")[:FRONT]
-    names = ([tools[at] for at in front], [servers[at] for at in front])
-    parts["unasked"][front] = UNASKED * scores[front] * _unasked(*names, asked)
+    front: SlotArray = np.argsort(-scores, kind="stable")[:FRONT]
+    first: list[int] = front.tolist()
+    named = _unasked([tools[at] for at in first], [servers[at] for at in first], asked)
+    parts["unasked"][front] = UNASKED * scores[front] * named
     scores = scores + parts["unasked"]
     front = front[np.argsort(-scores[front], kind="stable")]
-    parts["crowded"][front] = CROWDED * scores[front] * _crowding([servers[at] for at in front], asked)
+    first = front.tolist()
+    parts["crowded"][front] = CROWDED * scores[front] * _crowding([servers[at] for at in first], asked)
     return scores + parts["crowded"], parts
 
 

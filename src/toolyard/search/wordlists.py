@@ -35,8 +35,10 @@ FUNCTION_WORDS = {
     ),
     "es": _set(
         """
-        el la los las lo del al un una unos unas de en y con por para que se su sus mi mis este esta esto estos
-        estas ese esa eso ya esta estan estoy cual cuales cuanto cuantos cuanta cuantas quien donde cuando como
+        el la los las lo del al un una unos unas de en y con por para que se su sus mi mis este esta
+        esto estos
+        estas ese esa eso ya esta estan estoy cual cuales cuanto cuantos cuanta cuantas quien donde
+        cuando como
         hay muy pero sin hoy ayer todos todas nuestro nuestra nos les le te ti tu tus soy es son ha han he fue
         """
     ),
@@ -49,7 +51,8 @@ FUNCTION_WORDS = {
     ),
     "de": _set(
         """
-        der das den dem des ein eine einen einem einer eines und ist sind von zu zum zur mit bei auf fur im vom
+        der das den dem des ein eine einen einem einer eines und ist sind von zu zum zur mit bei auf
+        fur im vom
         beim nach uber unter ich du er sie es wir ihr mein meine meinen meinem meiner dein deine unser unsere
         welche welcher welches wie wo wer wann nicht kein keine keinen mir mich uns dich bitte mal noch schon
         heute gibt dass ob wenn ins aus
@@ -64,7 +67,8 @@ EITHER = {
 }
 """Function words that tell a text's language; those in EITHER are also English."""
 OTHER_STOP_WORDS = {
-    "es": FUNCTION_WORDS["es"] | _set("e o u no ni si ser estar tengo quiero puedes puedo favor hace hacer algo"),
+    "es": FUNCTION_WORDS["es"]
+    | _set("e o u no ni si ser estar tengo quiero puedes puedo favor hace hacer algo"),
     "fr": FUNCTION_WORDS["fr"]
     | EITHER["fr"]
     | _set("d l s c j m t n qu ai as avons avez ont etre avoir veux peux si ni a fait t il"),
@@ -154,11 +158,71 @@ LIGHT = _set(
     today tomorrow yesterday tonight now week weekend month quarter year
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
     september october november december last next past previous ago since until before after during latest
-    recent recently currently later soon yet still already ever good best big long something someone anyone everyone somebody anybody nothing thing stuff way lot bit
+    recent recently currently later soon yet still already ever good best big long something someone
+    anyone everyone somebody anybody nothing thing stuff way lot bit
     really actually maybe quick quickly automatically want going happen happening happened
     """
 )
 """Words that say when, how much or how, and seldom which tool; they count for little in a request."""
+
+PLAIN_VERBS = _set(
+    """
+    add cancel close create delete describe draft drop edit execute fetch find get insert list lookup
+    manage modify move navigate post query read remove rename replace retrieve run search send set show
+    start stop update upsert write
+    """
+)
+"""Verbs that tools are named by, more than things are."""
+
+NOUNS = _set(
+    """
+    alert all answer book build call change check close command comment commit display draft email end
+    export file format history import index info label list log mail match merge message monitor move
+    new note open order place plan play post press push query record reply report review search set
+    share stage start status stop store switch tag test text track turn type update view watch
+    """
+)
+"""Verbs that are nouns or adjectives just as well: they tell only at the beginning of a clause."""
+
+AND = _set(
+    """
+    also and dann depois e et luego puis then und y
+    """
+)
+
+POLITE = _set(
+    """
+    also and can could d for got have help hey hi i just let lets like ll me must my need now ok okay
+    please should so the then to us want we would you
+    """
+)
+
+NEGATIONS = _set(
+    """
+    doesn don dont kein nao ne never nicht no not nunca ohne pas sans sem sin without
+    """
+)
+
+UNTIL = _set(
+    """
+    an at dans em en im in of on que that the um uma un una which with
+    """
+)
+"""Words behind which a negation no longer reaches a verb."""
+
+PLACE_WORDS = _set(
+    """
+    at auf dans em en from im in inside na nas no nos on sur under within
+    """
+)
+"""Prepositions of place."""
+
+ARTICLES = _set(
+    """
+    a an das dem den der die el esta este her his its la las le les los ma meinem meiner meu mi minha
+    mon my o our that the this um uma un una your
+    """
+)
 
 SYNONYMS = {
     word: tuple(others.split())
