@@ -39,6 +39,8 @@ BEST = 0.75
 """The score of the best candidate before adjustments and before scores are made comparable."""
 TRUSTED = 0.3
 """The share of a request's words from which on a lead is trusted: by meaning alone one is always ahead."""
+ALIKE = 0.8
+"""How far a tool fits that is as good as others, by its words and meaning alone."""
 MOST_LEAD = 0.6
 """A lead that says all that a lead can say."""
 WIDTH_WHOLE, WIDTH_CLAUSE = 100, 32
@@ -92,7 +94,9 @@ class Evidence(Struct, frozen=True):
         cosine = max(0.0, float(np.vecdot(self.vectors, vector).max()))
         cover = float(self.found.covers[slot])
         ahead = min(lead, MOST_LEAD) * min(1.0, covered / TRUSTED)
-        return 1 / (1 + math.exp(3.41 - 3.38 * cosine - 2.96 * cover - 5.29 * ahead))
+        alone = 1 / (1 + math.exp(3.41 - 3.38 * cosine - 2.96 * cover - 5.29 * ahead))
+        # Of many tools that fit alike none is ahead, and each fits.
+        return max(alone, ALIKE / (1 + math.exp(2.8 - 1.4 * covered - 5.3 * cosine)))
 
     def _meaning(self) -> float:
         return MEANING / max(1, len(self.vectors) - 1) ** BLUR
@@ -144,8 +148,8 @@ ONLY_READS = -0.18
 ACT_BLUR = 0.5
 """How fast their weight falls with the number of clauses, each of which may want something else."""
 UNAVAILABLE = {"down": -0.4, "unconnected": -0.2}
-LEARNT = 2.0
-"""Scales feedback boosts, which are meant for a score of a half, to a share."""
+LEARNT, MOST_LEARNT = 2.0, 0.1
+"""Makes shares of feedback boosts, which are meant for a score of a half, and the largest share."""
 LIGHT_BYTES, HEAVY_BYTES = 20_000, 500_000
 """Result sizes with no penalty, and with the full penalty."""
 
@@ -270,7 +274,7 @@ def adjustments(
     if any(state in UNAVAILABLE for state in states):
         yield "unavailable", np.array([UNAVAILABLE.get(state, 0.0) for state in states], np.float32)
     if boosts is not None:
-        yield "learnt", LEARNT * boosts
+        yield "learnt", np.clip(LEARNT * boosts, -MOST_LEARNT, MOST_LEARNT)
 
 
 def _act_shares(acts: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:
