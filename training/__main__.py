@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .sources import BUILD
 
-SHIPPED = Path("src/toolyard/search")
+SHIPPED = Path("src/toolyard/meaning")
 TABLES = BUILD / "tables"
 # How much of each kind of English text is put into Portuguese: an hour of one processor in all.
 SHORT, BANK_AND_CLINC, OPERATIONS = 220, 7_000, 7_000
@@ -77,9 +77,12 @@ def _finish() -> None:
 
 def _lexicon() -> None:
     from .corpus import Corpus
-    from .lexicon import write
+    from .lexicon import write, write_other
+    from .phrasebooks import LANGUAGES
 
-    write(Corpus.read(), SHIPPED / "lexicon.txt")
+    write(Corpus.read(), SHIPPED / "lexicons" / "pt.txt")
+    for language in LANGUAGES:
+        write_other(language, SHIPPED / "lexicons" / f"{language}.txt")
 
 
 def _evaluate(sets: Path) -> None:

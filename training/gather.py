@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import asks, parallel, tools
+from .phrasebooks import LANGUAGES
 from .sources import BUILD, SKILLS
 
 MOST_OF_A_SKILL = 1000
@@ -18,6 +19,8 @@ _SKILLS = {skill.repository for skill in SKILLS}
 def gather(pool: Path) -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
     _write("parallel", _fair(parallel.pairs()))
+    for language in LANGUAGES:
+        _write(f"parallel-{language}", _fair(parallel.pairs(language)))
     _write("asks", asks.asks())
     _write("requests", asks.requests())
     everything = chain(

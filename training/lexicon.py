@@ -1,18 +1,22 @@
-"""The Portuguese to English word list that the lexical half of the search uses.
+"""The word lists from other languages to English that the lexical half of the search uses.
 
-Three witnesses: how sentences align, what the translation engine makes of the word alone, and our phrasebook.
+Portuguese has three witnesses: how sentences align, what the translation engine makes of the word alone, and
+our phrasebook. Spanish, French and German have the first and the last.
 """
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
 
 from toolyard.meaning.embedding import plain, words
 
+from . import phrasebooks
 from .alignment import aligned
 from .corpus import Corpus
 from .morphology import forms
 from .phrasebook import entries
+from .sources import BUILD
 from .translate import kept
 
 _EMPTY = """
@@ -100,6 +104,40 @@ def _lemmas(scores: dict[str, Counter[str]], counts: Counter[str]) -> dict[str, 
     return found
 
 
+LEAST_CHANCE, LEAST_COUNT, OTHERS_MOST = 0.16, 3, 3
+
+
+def other(language: str, pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
+    """The word list of a language that has no translation engine, from (English, its own) sentences."""
+    ours, aligns = phrasebooks.entries(language), aligned(pairs)
+    counts = Counter(word for _, text in pairs for word in words(text))
+    english = Counter(word for text, _ in pairs for word in words(text))
+    found: dict[str, list[str]] = {}
+    for word in {*aligns, *ours}:
+        renderings, count = list(ours.get(word, [])), counts[word]
+        if count >= LEAST_COUNT:
+            trust = count / (count + 3)
+            seen = [
+                (rendering, chance * trust)
+                for rendering, chance in aligns.get(word, [])
+                if rendering not in EMPTY and english[rendering] >= 3
+            ]
+            least = max(LEAST_CHANCE, 0.3 * max((chance for _, chance in seen), default=0.0))
+            renderings += [r for r, chance in seen if chance >= least and r not in renderings]
+        renderings = [r for r in renderings if r != word][: max(OTHERS_MOST, len(ours.get(word, [])))]
+        if renderings and len(word) > 1 and not word.isdigit():
+            found[word] = renderings
+    return found
+
+
+def write_other(language: str, path: Path) -> None:
+    rows = map(json.loads, (BUILD / f"parallel-{language}.jsonl").open())
+    _write(other(language, [(row["en"], row[language].replace("ß", "ss")) for row in rows]), path)
+
+
 def write(corpus: Corpus, path: Path) -> None:
-    found = lexicon(corpus)
+    _write(lexicon(corpus), path)
+
+
+def _write(found: dict[str, list[str]], path: Path) -> None:
     path.write_text("".join(f"{word}\t{','.join(found[word])}\n" for word in sorted(found)))

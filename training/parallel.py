@@ -1,9 +1,9 @@
-"""Sentences that people wrote in both languages: command pages, the texts of programs, voice skills."""
+"""Sentences that people wrote in English and another language: command pages, programs, voice skills."""
 
 import ast
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from .sources import (
@@ -28,43 +28,90 @@ Pair = tuple[str, str]
 _MARKUP = re.compile(r"<[^>]+>|https?://\S+|\{\{?[^}]*\}?\}|%[\d$]*[sd]|%\([a-z_]+\)s|__\w+__|[*`_\\[\]]")
 
 
-def pairs() -> Iterator[dict[str, str]]:
-    """All of them as {en, pt, source}, cleaned; texts that stayed the same in both are left out."""
+class Places(NamedTuple):
+    """How each source names the languages: the folders and files of one language."""
+
+    pages: tuple[str, ...]
+    android: tuple[str, ...]
+    clock: tuple[str, ...]
+    gitea: tuple[str, ...]
+    rocket: tuple[str, ...]
+    short: tuple[str, ...]
+    chatwoot: tuple[str, ...]
+    zulip: tuple[str, ...]
+    superset: tuple[str, ...]
+    skills: str
+    servers: str = ""
+
+
+PLACES = {
+    "pt": Places(
+        pages=("pt_BR", "pt_PT"),
+        android=("pt-rBR", "pt-rPT"),
+        clock=("pt", "pt-rPT"),
+        gitea=("pt-BR", "pt-PT"),
+        rocket=("pt-BR", "pt"),
+        short=("pt-BR", "pt"),
+        chatwoot=("pt_BR", "pt"),
+        zulip=("pt", "pt_PT"),
+        superset=("pt", "pt_BR"),
+        skills="pt-pt|pt-br",
+        servers="README-pt_BR.md",
+    ),
+    **{
+        short: Places(
+            pages=(short,),
+            android=(short, *more),
+            clock=(short, *more),
+            gitea=(f"{short}-{short.upper()}",),
+            rocket=(short,),
+            short=(short,),
+            chatwoot=(short,),
+            zulip=(short,),
+            superset=(short,),
+            skills=f"{short}-{short}",
+        )
+        for short, more in (("es", ("es-rUS",)), ("fr", ("fr-rCA",)), ("de", ()))
+    },
+}
+
+
+def pairs(language: str = "pt") -> Iterator[dict[str, str]]:
+    """All of them as {en, LANGUAGE, source}, cleaned; texts that stayed the same in both are left out."""
     seen: set[Pair] = set()
-    for source, english, portuguese in _everything():
-        pair = (_clean(english), _clean(portuguese))
+    for source, english, other in _everything(PLACES[language]):
+        pair = (_clean(english), _clean(other))
         if pair in seen or pair[0].lower() == pair[1].lower():
             continue
         if all(2 < len(side) <= 240 and re.search(r"[a-zA-Z]{2}", side) for side in pair):
             seen.add(pair)
-            yield {"en": pair[0], "pt": pair[1], "source": source.repository}
+            yield {"en": pair[0], language: pair[1], "source": source.repository}
 
 
-def _everything() -> Iterator[tuple[Source, str, str]]:
+def _everything(at: Places) -> Iterator[tuple[Source, str, str]]:
     for source, found in (
-        (TLDR, _command_pages()),
-        *((SETTINGS, _android(SETTINGS, place)) for place in ("pt-rBR", "pt-rPT")),
-        *((CONTACTS, _android(CONTACTS, place)) for place in ("pt-rBR", "pt-rPT")),
-        *((CLOCK, _android(CLOCK, place)) for place in ("pt", "pt-rPT")),
-        *((GITEA, _keyed(GITEA, "options/locale/locale_{}.json", "en-US", p)) for p in ("pt-BR", "pt-PT")),
-        *((ROCKET_CHAT, _keyed(ROCKET_CHAT, _ROCKET, "en", place)) for place in ("pt-BR", "pt")),
-        *((JITSI, _keyed(JITSI, "lang/main{}.json", "", place)) for place in ("-pt-BR", "-pt")),
-        *((MAP_TAGS, _keyed(MAP_TAGS, "dist/translations/{}.json", "en", p, True)) for p in ("pt-BR", "pt")),
-        *((CHATWOOT, _chatwoot(place)) for place in ("pt_BR", "pt")),
-        *((ZULIP, _catalogue(ZULIP, f"locale/{p}/LC_MESSAGES/django.po")) for p in ("pt", "pt_PT")),
-        *((ZULIP, iter(ZULIP.json(f"locale/{p}/translations.json").items())) for p in ("pt", "pt_PT")),
-        *(
-            (SUPERSET, _catalogue(SUPERSET, f"superset/translations/{p}/LC_MESSAGES/messages.po"))
-            for p in ("pt", "pt_BR")
-        ),
-        (MCP_SERVERS, _servers()),
-        *((skill, _skill(skill)) for skill in SKILLS),
+        (TLDR, _command_pages(at.pages)),
+        *((SETTINGS, _android(SETTINGS, place)) for place in at.android),
+        *((CONTACTS, _android(CONTACTS, place)) for place in at.android),
+        *((CLOCK, _android(CLOCK, place)) for place in at.clock),
+        *((GITEA, _keyed(GITEA, "options/locale/locale_{}.json", "en-US", place)) for place in at.gitea),
+        *((ROCKET_CHAT, _keyed(ROCKET_CHAT, _ROCKET, "en", place)) for place in at.rocket),
+        *((JITSI, _keyed(JITSI, "lang/main{}.json", "", f"-{place}")) for place in at.short),
+        *((MAP_TAGS, _keyed(MAP_TAGS, _MAP_TAGS, "en", place, True)) for place in at.short),
+        *((CHATWOOT, _chatwoot(place)) for place in at.chatwoot),
+        *((ZULIP, _catalogue(ZULIP, f"locale/{place}/LC_MESSAGES/django.po")) for place in at.zulip),
+        *((ZULIP, iter(ZULIP.json(f"locale/{place}/translations.json").items())) for place in at.zulip),
+        *((SUPERSET, _catalogue(SUPERSET, _SUPERSET.format(place))) for place in at.superset),
+        *(((MCP_SERVERS, _servers(at.servers)),) if at.servers else ()),
+        *((skill, _skill(skill, at.skills)) for skill in SKILLS),
     ):
-        for english, portuguese in found:
-            yield source, english, portuguese
+        for english, other in found:
+            yield source, english, other
 
 
 _ROCKET = "packages/i18n/src/locales/{}.i18n.json"
+_MAP_TAGS = "dist/translations/{}.json"
+_SUPERSET = "superset/translations/{}/LC_MESSAGES/messages.po"
 
 
 def _clean(text: str) -> str:
@@ -72,9 +119,9 @@ def _clean(text: str) -> str:
     return " ".join(_MARKUP.sub(" ", text).replace("\\n", " ").split()).strip(" :;,.-")
 
 
-def _command_pages() -> Iterator[Pair]:
+def _command_pages(places: tuple[str, ...]) -> Iterator[Pair]:
     english = dict(TLDR.texts([p for p in TLDR.paths("pages") if p.endswith(".md")]))
-    for place in ("pages.pt_BR", "pages.pt_PT"):
+    for place in (f"pages.{name}" for name in places):
         for path, page in TLDR.texts([p for p in TLDR.paths(place) if p.endswith(".md")]):
             ours = _examples(page)
             for command, text in _examples(english.get(path.replace(place, "pages"), "")).items():
@@ -141,19 +188,19 @@ def _quoted(lines: str) -> str:
     return "".join(ast.literal_eval(line) for line in lines.strip().splitlines())
 
 
-def _servers() -> Iterator[Pair]:
+def _servers(translated: str) -> Iterator[Pair]:
     english = servers("README.md")
-    for name, description in servers("README-pt_BR.md").items():
+    for name, description in servers(translated).items():
         if name in english:
             yield english[name][:240], description[:240]
 
 
-def _skill(source: Source) -> Iterator[Pair]:
+def _skill(source: Source, places: str) -> Iterator[Pair]:
     """A file of phrases has no line by line twin: each phrase is paired with a few of the others."""
-    files = [p for p in source.paths() if re.search(r"/(en-us|pt-pt|pt-br)/.*\.(voc|intent|dialog)$", p)]
+    files = [p for p in source.paths() if re.search(rf"/(en-us|{places})/.*\.(voc|intent|dialog)$", p)]
     texts = dict(source.texts(files))
     for path, text in texts.items():
-        english = texts.get(re.sub(r"/(pt-pt|pt-br)/", "/en-us/", path))
+        english = texts.get(re.sub(rf"/({places})/", "/en-us/", path))
         if english is None or "/en-us/" in path:
             continue
         ours, theirs = _phrases(english), _phrases(text)

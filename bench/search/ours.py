@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.search.measures import DEPTH
 from bench.search.sets import Task
-from toolyard.search.documents import ToolDocument, ToolQuery, parameters_of
+from toolyard.search.documents import ToolDocument, ToolQuery, needs_id, parameters_of
 from toolyard.search.index import ToolIndex
 
 
@@ -18,6 +18,7 @@ def document(tool: Mapping[str, Any], full_name: str) -> ToolDocument:
         name=tool["name"],
         description=tool["description"] or "",
         parameters=parameters_of(tool["parameters"]),
+        needs_id=needs_id(tool["parameters"]),
     )
 
 

@@ -1,16 +1,15 @@
 """The embedding: turns a text into one unit vector, English and Portuguese in the same space.
 
-Owns the shipped word vectors (`embedding.npz`), the Portuguese to English word list (`lexicon.txt`) and
-how a text is cut into known words. The vector of a text is the sum of its words' vectors; the length of a
-word's vector is its weight. Ranking is in `search`, training in `training/` at the root of the
-repository.
+Owns the shipped word vectors (`embedding.npz`), the word lists from other languages to English
+(`lexicons/`) and how a text is cut into known words. The vector of a text is the sum of its words'
+vectors; the length of a word's vector is its weight. Ranking is in `search`, training in `training/` at
+the root of the repository.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from importlib import resources
 from typing import Any
 
@@ -26,6 +25,8 @@ _BLOB = re.compile(r"[A-Za-z0-9+/=]{48,}")
 _LONGEST = 32
 _SHORTEST_PART = 3
 _MOST_PARTS = 4
+_COMPOUNDING = frozenset(("de",))
+_SHORTEST_HALF = 4
 # Words come from outside: what is remembered of them stays bounded.
 _MOST_REMEMBERED = 50_000
 
@@ -126,6 +127,7 @@ class TextEmbedding:
         self._vocabulary = vocabulary
         self._rows = rows
         self._scales = scales.reshape(-1, 1)
+        self._lexicons: dict[str, dict[str, str]] = {}
         self.dim: int = int(rows.shape[1])
 
     @classmethod
@@ -156,10 +158,11 @@ class TextEmbedding:
         sums /= np.where(lengths > 0, lengths, 1).astype(np.float32)[:, None]
         return sums
 
-    def translate(self, words: Sequence[str]) -> list[list[str]]:
-        """English renderings of each Portuguese word, likeliest first; none for a word not in the list."""
-        lexicon = self._lexicon
-        return [lexicon.get(plain(word).lower(), []) for word in words]
+    def translate(self, words: Sequence[str], language: str = "pt") -> list[list[str]]:
+        """English renderings of each word, likeliest first; none for a word not in the language's list."""
+        lexicon = self._lexicon(language)
+        folded = (word if word.islower() and word.isascii() else plain(word).lower() for word in words)
+        return [_rendered(word, lexicon, language) for word in folded]
 
     def _summed(self, ids: list[int], starts: list[int]) -> Vectors:
         taken = np.array(ids, np.intp)
@@ -168,14 +171,33 @@ class TextEmbedding:
         # One sum a text: twice as fast as one `np.add.reduceat` over all.
         return np.stack([rows[start:end].sum(axis=0) for start, end in zip(starts, ends, strict=True)])
 
-    @cached_property
-    def _lexicon(self) -> dict[str, list[str]]:
-        text = resources.files("toolyard.meaning").joinpath("lexicon.txt").read_text("utf-8")
-        return dict(_entries(text.splitlines()))
+    def _lexicon(self, language: str) -> dict[str, str]:
+        known = self._lexicons.get(language)
+        if known is None:
+            place = resources.files("toolyard.meaning").joinpath(f"lexicons/{language}.txt")
+            known = self._lexicons[language] = dict(_entries(place.read_text("utf-8").splitlines()))
+        return known
 
 
-def _entries(lines: Iterable[str]) -> Iterable[tuple[str, list[str]]]:
+def _entries(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
     for line in lines:
         word, _, renderings = line.partition("\t")
         if renderings:
-            yield word, renderings.split(",")
+            yield word, renderings
+
+
+def _rendered(word: str, lexicon: dict[str, str], language: str) -> list[str]:
+    found = lexicon.get(word)
+    if found is not None:
+        return found.split(",")
+    parts = _halves(word, lexicon) if language in _COMPOUNDING else ()
+    return [lexicon[part].partition(",")[0] for part in parts]
+
+
+def _halves(word: str, lexicon: dict[str, str]) -> tuple[str, ...]:
+    """The two known words of a compound (`Einkaufsliste`), the second as long as can be."""
+    for at in range(_SHORTEST_HALF, min(len(word), _LONGEST) - _SHORTEST_HALF + 1):
+        if word[at:] in lexicon:
+            first = next((word[: at - cut] for cut in (0, 1, 2) if word[: at - cut] in lexicon), "")
+            return (first, word[at:]) if len(first) >= _SHORTEST_HALF else (word[at:],)
+    return ()

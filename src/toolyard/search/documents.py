@@ -5,7 +5,7 @@ type, and every text is cut, so that no tool takes more than a fair share of the
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import msgspec
@@ -25,6 +25,11 @@ _DEPRECATED = re.compile(r"(?:^|[/.:])deprecated$", re.IGNORECASE)
 """A key that marks a tool as deprecated; keys in `_meta` have a prefix."""
 
 
+_IDENTIFIER = re.compile(
+    r"(?:^|_|-)(?:id|ids|key|uuid|guid|iid|sid|slug)$|(?<=[a-z])(?:Id|Ids|ID|Key|Uuid|Slug)$"
+)
+
+
 class ToolDocument(Struct, frozen=True):
     tool: str
     """The full name, by which clients call it."""
@@ -37,6 +42,8 @@ class ToolDocument(Struct, frozen=True):
     """The description of its server in the configuration."""
     parameters: tuple[tuple[str, str], ...] = ()
     """(name, description) of each, including members of nested objects."""
+    needs_id: bool = False
+    """Whether it has to be told the identifier of one thing."""
     read_only: bool | None = None
     destructive: bool | None = None
     deprecated: bool = False
@@ -52,13 +59,23 @@ class ToolQuery(Struct, frozen=True):
     limit: int | None = None
 
 
+LEAST_FIT = 0.15
+"""The score below which the best tool found does not fit well: fitted to the public sets, with and without
+the tools that were needed. Of ten answers below it, eight hold nothing of use."""
+
+
 class ToolHit(Struct, frozen=True):
     tool: str
     server: str
     score: float
-    """From 0 to 1; comparable between queries."""
+    """From 0 to 1; comparable between queries. The best one's says how likely it is right."""
     parts: dict[str, float] = {}
     """The parts of the score, to explain it."""
+
+
+def fits_well(scores: Iterable[float]) -> bool:
+    """Tell whether anything found for a use case fits it well."""
+    return max(scores, default=0.0) >= LEAST_FIT
 
 
 def document_of(entry: CatalogueEntry, pinned: bool) -> ToolDocument:
@@ -72,6 +89,7 @@ def document_of(entry: CatalogueEntry, pinned: bool) -> ToolDocument:
         description=_text(rest.get("description"))[:MAX_DESCRIPTION],
         about=entry.about,
         parameters=parameters_of(rest.get("inputSchema")),
+        needs_id=needs_id(rest.get("inputSchema")),
         read_only=_flag(hints.get("readOnlyHint")),
         destructive=_flag(hints.get("destructiveHint")),
         deprecated=_is_marked_deprecated(rest),
@@ -102,6 +120,13 @@ def parameters_of(schema: Any) -> tuple[tuple[str, str], ...]:
                 inner.extend(_shapes(described))
         level = inner
     return tuple(found.items())
+
+
+def needs_id(schema: Any) -> bool:
+    """Tell whether an input schema requires an identifier, by its name (`issue_key`, `pageId`)."""
+    required = _members(schema).get("required")
+    names = cast(list[Any], required)[:MAX_PARAMETERS] if isinstance(required, list) else []
+    return any(isinstance(name, str) and _IDENTIFIER.search(name) is not None for name in names)
 
 
 def _shapes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:

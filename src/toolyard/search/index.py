@@ -8,7 +8,6 @@ changes nothing, and may run in a thread.
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -19,7 +18,7 @@ from .documents import ToolDocument, ToolHit, ToolQuery
 from .feedback import ResultSizes
 from .intent import QueryIntent, read_intent
 from .lexical import Floats, LexicalIndex, TermWeights, weigh_terms
-from .ranking import Evidence, TraitValues, adjust_scores, adjustments, traits_of
+from .ranking import Evidence, TraitValues, adjust_front, adjust_scores, adjustments, traits_of
 from .table import (
     LEAST_SIMILARITY,
     NAMES_COMPARED,
@@ -36,6 +35,8 @@ DECIMALS = 4
 """Scores are rounded to this many decimals, so that rounding errors do not order equal ones."""
 ABOUT = 0.3
 """The weight of a server's description in a tool's vector; the tool's own words weigh 1."""
+COMPARED = 4
+"""The place, counted from 0, of the hit over which the lead of the best one is measured."""
 ENOUGH = 40
 """Extra candidates beyond the limit: adjustments may move any of them to the front."""
 WIDENINGS = (1, 8, 1_000_000)
@@ -152,17 +153,31 @@ class ToolIndex:
         slots, rows = self._candidates(evidence, limit, query.server, among)
         if not slots:
             return []
-        found = evidence.fused(slots, self._slots.vectors, _numbered([row.server for row in rows]))
-        scores, parts = found.scores, {"lexical": found.lexical, "semantic": found.scores - found.lexical}
+        servers = [row.server for row in rows]
+        found = evidence.fused(slots, self._slots.vectors, _numbered(servers))
         sizes = np.array([self.sizes.means[row.tool] for row in rows], np.float32)
         shares = adjustments(
             self._slots.traits[slots], sizes, asked, _states(rows, state_of), _boosts_of(rows, boosts)
         )
-        scores, moved = adjust_scores(scores, dict(shares))
+        scores, moved = adjust_scores(found.scores, dict(shares))
+        scores, more = adjust_front(scores, [row.tool for row in rows], servers, asked)
         rounded: list[float] = np.round(scores.astype(np.float64), DECIMALS).tolist()
-        order = sorted(range(len(rows)), key=lambda at: (-rounded[at], rows[at].tool))
-        best = [at for at in order[:limit] if rounded[at] > 0]
-        return [ToolHit(rows[at].tool, rows[at].server, rounded[at], _parts(parts, moved, at)) for at in best]
+        wanted = max(limit, COMPARED + 1)
+        least = sorted(rounded, reverse=True)[min(wanted, len(rounded)) - 1]
+        front = [at for at, score in enumerate(rounded) if score >= least]
+        order = sorted(front, key=lambda at: (-rounded[at], rows[at].tool))
+        first = order[0]
+        if rounded[first] <= 0:
+            return []
+        lead = 1 - (rounded[order[COMPARED]] if len(order) > COMPARED else 0.0) / rounded[first]
+        likely = evidence.confidence(slots[first], self._slots.vectors[slots[first]], lead)
+        scale = min(likely / float(found.scores[first]), 1 / rounded[first])
+        parts = {"lexical": found.lexical, "semantic": found.scores - found.lexical, **moved, **more}
+        return [
+            ToolHit(rows[at].tool, servers[at], score, _parts(parts, scale, at))
+            for at in order[:limit]
+            if (score := round(scale * rounded[at], DECIMALS)) > 0
+        ]
 
     def _evidence(self, asked: QueryIntent) -> Evidence:
         vectors = self._semantic.encode(asked.texts)
@@ -234,7 +249,10 @@ def _boosts_of(rows: Sequence[ToolRow], boosts: Mapping[str, float]) -> Floats |
     return np.array([boosts.get(row.tool, 0.0) for row in rows], np.float32) if boosts else None
 
 
-def _parts(base: Mapping[str, Any], moved: Mapping[str, Any], at: int) -> dict[str, float]:
+def _parts(parts: Mapping[str, Floats], scale: float, at: int) -> dict[str, float]:
     """Returns the parts of one hit's score, without adjustments of zero."""
-    parts = {name: round(float(values[at]), DECIMALS) for name, values in base.items()}
-    return parts | {name: round(float(values[at]), DECIMALS) for name, values in moved.items() if values[at]}
+    return {
+        name: round(scale * float(values[at]), DECIMALS)
+        for name, values in parts.items()
+        if values[at] or name in ("lexical", "semantic")
+    }

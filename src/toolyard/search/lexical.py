@@ -18,7 +18,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from .documents import ToolDocument
-from .terms import Translate, english_terms, portuguese_score, terms, words
+from .terms import Translate, english_terms, language_of_prose, terms, words
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -60,17 +60,17 @@ class TermWeights(Struct, frozen=True, gc=False):
 
 
 def weigh_terms(document: ToolDocument, translate: Translate) -> TermWeights:
-    """Weighs a document's terms; a Portuguese document gets English terms as well."""
+    """Weighs a document's terms; a document in another language gets English terms as well."""
     amounts: dict[str, float] = {}
     marks: dict[str, int] = {}
-    foreign = portuguese_score(words(document.description[:TELLING])) > 0
+    language = language_of_prose(words(document.description[:TELLING]))
     for field, text in _fields(document):
         counted = terms(text)
         each = field.weight / (1 - field.norm + field.norm * len(counted) / field.length)
         for term in counted:
             amounts[term] = amounts.get(term, 0.0) + each
             marks[term] = marks.get(term, 0) | field.mark
-        for term, share in english_terms(words(text), translate) if foreign else ():
+        for term, share in english_terms(words(text), translate, language) if language else ():
             amounts[term] = amounts.get(term, 0.0) + each * share
     weights = array("f", [amount / (amount + SATURATION) for amount in amounts.values()])
     return TermWeights(list(amounts), weights, bytes(marks.get(term, 0) for term in amounts))

@@ -1,19 +1,22 @@
 """Ranks candidates: fuses lexical and semantic evidence into a score and adjusts it by the tool's traits.
 
 A row stands for a text: the whole request first, then its clauses. Within a row lexical scores are
-relative to the best one, unless even that is weak. An adjustment (pinned, heavy, deprecated, ...) is a
+relative to the best one, unless even that is weak. At the end all scores are scaled so that the best one's
+says how likely it is right. An adjustment (pinned, heavy, deprecated, ...) is a
 share of the score so far, so a tool that does not fit is never lifted, and no score leaves 0 to 1.
 """
 
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from .acts import ACT_WORDS, BITS, READING, acts_of_tool
 from .documents import ToolDocument
 from .intent import QueryIntent
 from .lexical import Floats, LexicalScores
@@ -32,6 +35,14 @@ COMPANY = 0.25
 """The weight of the best tool of the same server: tools for one task are often on one server."""
 WEAK = 0.25
 """The share of the request's weight that the best lexical match must hold to count as a full one."""
+BEST = 0.75
+"""The score of the best candidate before adjustments and before scores are made comparable."""
+TRUSTED = 0.3
+"""The share of a request's words from which on a lead is trusted: by meaning alone one is always ahead."""
+ALIKE = 0.8
+"""How far a tool fits that is as good as others, by its words and meaning alone."""
+MOST_LEAD = 0.6
+"""A lead that says all that a lead can say."""
 WIDTH_WHOLE, WIDTH_CLAUSE = 100, 32
 """The number of candidates from the whole request, and from each clause."""
 
@@ -69,23 +80,26 @@ class Evidence(Struct, frozen=True):
         words = _relative(lexical, self.found.most)
         told = words[0] + self.found.covers[slots] + _beside(words, servers)
         scores = told + self._meaning() * cosines[0] + _beside(cosines, servers)
-        first = int(scores.argmax())
-        if scores[first] <= 0:
+        most = float(scores.max())
+        if most <= 0:
             return FusedScores(np.zeros_like(scores), np.zeros_like(scores))
-        covered = float((lexical[:, first] / np.maximum(self.found.most, 1e-9)).max())
-        factor = confidence(covered, float(cosines[:, first].max())) / float(scores[first])
-        return FusedScores(factor * scores, factor * told)
+        return FusedScores(BEST / most * scores, BEST / most * told)
+
+    def confidence(self, slot: int, vector: Floats, lead: float) -> float:
+        """Estimates how likely the tool in a slot, the best one, is right; `lead` is its lead over the fifth.
+
+        Fitted to the public sets, with whole catalogues and with those of a few servers.
+        """
+        covered = float((self.found.scores[:, slot] / np.maximum(self.found.most, 1e-9)).max())
+        cosine = max(0.0, float(np.vecdot(self.vectors, vector).max()))
+        cover = float(self.found.covers[slot])
+        ahead = min(lead, MOST_LEAD) * min(1.0, covered / TRUSTED)
+        alone = 1 / (1 + math.exp(3.41 - 3.38 * cosine - 2.96 * cover - 5.29 * ahead))
+        # Of many tools that fit alike none is ahead, and each fits.
+        return max(alone, ALIKE / (1 + math.exp(2.8 - 1.4 * covered - 5.3 * cosine)))
 
     def _meaning(self) -> float:
         return MEANING / max(1, len(self.vectors) - 1) ** BLUR
-
-
-def confidence(covered: float, cosine: float) -> float:
-    """Estimates how likely the best candidate is right, from its lexical coverage and its cosine.
-
-    Fitted to the public sets: about this share of the best hits with that score was right.
-    """
-    return 1 / (1 + math.exp(2.8 - 1.4 * covered - 5.3 * cosine))
 
 
 def _beside(rows: Floats, servers: Sequence[int]) -> Floats:
@@ -118,9 +132,24 @@ WRITING = -0.25
 UNNAMED = -0.15
 """For a tool with a special action, such as `convert`, if the request has no verb: "time in Tokyo" only asks
 for the time."""
+SAME_ACT, OTHER_ACT, AVOIDED_ACT = 0.02, -0.13, -0.6
+"""For a tool that does what the request wants, that does something else, or what must not be done."""
+UNASKED = -0.02
+"""For a tool whose name speaks of a thing that the request does not: `link` in `create_issue_link`."""
+CROWD, CROWDED = 4, -0.15
+"""Tools of a server that may stand in front, and what the others lose."""
+NAMES_REMEMBERED = 20_000
+FRONT = 20
+"""The tools that are looked at more closely."""
+NEEDS_ID = -0.1
+"""For a tool that gets one thing by its identifier, if the request has none: another has to find it first."""
+ONLY_READS = -0.18
+"""For a tool that only reads, if the request wants something done."""
+ACT_BLUR = 0.5
+"""How fast their weight falls with the number of clauses, each of which may want something else."""
 UNAVAILABLE = {"down": -0.4, "unconnected": -0.2}
-LEARNT = 2.0
-"""Scales feedback boosts, which are meant for a score of a half, to a share."""
+LEARNT, MOST_LEARNT = 2.0, 0.1
+"""Makes shares of feedback boosts, which are meant for a score of a half, and the largest share."""
 LIGHT_BYTES, HEAVY_BYTES = 20_000, 500_000
 """Result sizes with no penalty, and with the full penalty."""
 
@@ -132,10 +161,13 @@ TRAITS = np.dtype(
         ("destructive", np.bool_),
         ("deprecated", np.bool_),
         ("writes", np.bool_),
+        ("needs_id", np.bool_),
         ("action", np.uint16),  # index in _ACTIONS of a special action in its name
+        ("acts", np.uint16),  # what it does, as bits of `acts`
         ("heavy", np.uint8),  # index in _PROMISES of the word in its name that promises much data
     ]
 )
+_PREFIX = ("mcp", "api")
 _READING = READS | TAKES
 _WRITING = (WRITES | MAY_WRITE | DESTROYS) - _READING - NEITHER
 _ACTIONS = ("", *sorted((WRITES | MAY_WRITE | DESTROYS | ACTS) - _READING))
@@ -158,28 +190,35 @@ _DEPRECATED = re.compile(
 """Matches descriptions that call the tool itself deprecated, not an argument or what it lists."""
 
 
-TraitValues = tuple[bool, bool, bool, bool, int, int]
+TraitValues = tuple[bool, bool, bool, bool, bool, int, int, int]
 
 
 def traits_of(document: ToolDocument) -> TraitValues:
     said = words(document.name)
-    verb = _verb(said, words(document.server))
+    server = words(document.server)
+    verb = _verb(said, server)
     return (
         document.pinned,
         _is_destructive(document, said),
         document.deprecated or _is_called_deprecated(document),
         _writes(document, verb),
+        document.needs_id,
         _ACTION_PLACES.get(verb, 0),
+        acts_of_tool(_own(said, server), words(document.description[:80]), document.read_only),
         _HEAVY_WORDS.index(_heavy_word(said)),
     )
 
 
 def _verb(name: list[str], server: list[str]) -> str:
     """Returns the first word after the server's name (`commit` in `git_commit`), or a later known verb."""
-    own = [word for word in name if word not in server] or name
+    own = _own(name, server)
     sure = (word for word in own if word in TAKES or word in WRITES or word in DESTROYS)
     leads = (word for word in own[:1] if word in _READING or word in _ACTION_PLACES)
     return next(leads, None) or next(sure, "")
+
+
+def _own(name: list[str], server: list[str]) -> list[str]:
+    return [word for word in name if word not in server] or name
 
 
 def _writes(document: ToolDocument, verb: str) -> bool:
@@ -223,12 +262,73 @@ def adjustments(
     if asked.reads > 0:
         yield "destructive", DESTRUCTIVE * asked.reads * known["destructive"].astype(np.float32)
         yield "writes", WRITING * asked.reads * known["writes"].astype(np.float32)
+    if asked.wanted or asked.avoided:
+        yield "act", _act_shares(known["acts"], asked) / max(1, len(asked.texts) - 1) ** ACT_BLUR
+    if not asked.has_id:
+        yield (
+            "needs_id",
+            NEEDS_ID * (known["needs_id"] & (known["acts"] & BITS["get"] != 0)).astype(np.float32),
+        )
     if not asked.has_verb:
         yield "unnamed", UNNAMED * _unnamed(known["action"], asked) * ~known["writes"]
     if any(state in UNAVAILABLE for state in states):
         yield "unavailable", np.array([UNAVAILABLE.get(state, 0.0) for state in states], np.float32)
     if boosts is not None:
-        yield "learnt", LEARNT * boosts
+        yield "learnt", np.clip(LEARNT * boosts, -MOST_LEARNT, MOST_LEARNT)
+
+
+def _act_shares(acts: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:
+    """Returns a share up for tools that do what is wanted, down for those that do something else."""
+    shares = np.zeros(len(acts), np.float32)
+    if asked.wanted:
+        shares = np.where(acts & asked.wanted, SAME_ACT, OTHER_ACT).astype(np.float32)
+        only_reads = (acts & READING != 0) & (acts & ~np.uint16(READING) == 0) & (acts & asked.wanted == 0)
+        shares[only_reads] = 0.0 if asked.wanted & READING else ONLY_READS
+        shares[acts == 0] = 0.0
+    if asked.avoided:
+        shares[(acts & asked.avoided != 0) & (acts & asked.wanted == 0)] = AVOIDED_ACT
+    return shares
+
+
+def _unasked(tools: Sequence[str], servers: Sequence[str], asked: QueryIntent) -> Floats:
+    """Returns 1 for a tool whose name has a thing that the request does not mention."""
+    known = asked.bags[0].keys()
+    unasked = [not known >= _things(tool, server) for tool, server in zip(tools, servers, strict=True)]
+    return np.array(unasked, np.float32)
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED)
+def _things(tool: str, server: str) -> frozenset[str]:
+    """Returns the stems of what a tool's full name speaks of, without its server's name and verbs."""
+    own = {*words(tool)} - {*words(server), *_PREFIX} - ACT_WORDS
+    return frozenset(map(stem, own))
+
+
+def _crowding(servers: Sequence[str], asked: QueryIntent) -> Floats:
+    """Returns 1 for tools after the first four of a server, unless the request names the server."""
+    counts: dict[str, int] = {}
+    found = np.zeros(len(servers), np.float32)
+    for at, server in enumerate(servers):
+        counts[server] = counts.get(server, 0) + 1
+        if counts[server] > CROWD:
+            found[at] = asked.bags[0].keys().isdisjoint(map(stem, words(server)))
+    return found
+
+
+def adjust_front(
+    scores: Floats, tools: Sequence[str], servers: Sequence[str], asked: QueryIntent
+) -> tuple[Floats, dict[str, Floats]]:
+    """Applies what only the front of the ranking is worth looking at for; `tools` are full names."""
+    parts = {"unasked": np.zeros_like(scores), "crowded": np.zeros_like(scores)}
+    front: SlotArray = np.argsort(-scores, kind="stable")[:FRONT]
+    first: list[int] = front.tolist()
+    named = _unasked([tools[at] for at in first], [servers[at] for at in first], asked)
+    parts["unasked"][front] = UNASKED * scores[front] * named
+    scores = scores + parts["unasked"]
+    front = front[np.argsort(-scores[front], kind="stable")]
+    first = front.tolist()
+    parts["crowded"][front] = CROWDED * scores[front] * _crowding([servers[at] for at in first], asked)
+    return scores + parts["crowded"], parts
 
 
 def _unnamed(actions: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:

@@ -146,7 +146,7 @@ class SlotTable:
         return len(self.rows) - 1
 
 
-FORMAT = 3
+FORMAT = 4
 CHECK = 16
 """Bytes of the checksum that the file begins with."""
 

@@ -1,16 +1,16 @@
 """Turns text into the terms that lexical search compares: words of names, folded, stemmed, and translated.
 
 One light stemmer serves English and Portuguese, because neither a name nor a query of three words says
-which of the two it is. Portuguese words get English terms beside their own, so that each language finds
-the other.
+which of the two it is. Words of other languages get English terms beside their own, so that each language
+finds the other.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
 
 from ..wire.text import without_marks
-from .wordlists import EITHER, ENGLISH, PORTUGUESE, STOP_WORDS
+from .wordlists import EITHER, ENGLISH, FUNCTION_WORDS, OTHER_STOP_WORDS, STOP_WORDS
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ def _remembered(memory: dict[str, T], key: str, value: T) -> T:
 
 
 def _taken_apart(run: str) -> tuple[str, ...]:
-    run = _CAMEL.sub(" ", run).lower()
+    run = _CAMEL.sub(" ", run).casefold()
     return tuple(word[:MAX_WORD] for word in _RUN.findall(without_marks(run)))
 
 
@@ -149,45 +149,87 @@ def _cut(word: str) -> str:
 RENDERINGS = (1.0, 0.8, 0.6, 0.4)
 """The weights of the first four English translations of a word."""
 OWN = 0.6
-"""The weight of the Portuguese word itself: `data` means date, and something else in English."""
-ACCENTED = frozenset("ãõçáéíóúâêôàÃÕÇÁÉÍÓÚÂÊÔÀ")
+"""The weight of the foreign word itself: `data` means date in Portuguese, and something else in English."""
+LETTERS = {
+    "pt": frozenset("ãõçáéíóúâêôàÃÕÇÁÉÍÓÚÂÊÔÀ"),
+    "es": frozenset("ñ¿¡áéíóúÑÁÉÍÓÚ"),
+    "fr": frozenset("éèêëàâîïôûùçœÉÈÊÀÂÎÔÛÇŒ"),
+    "de": frozenset("äöüßÄÖÜ"),
+}
+LANGUAGES = tuple(LETTERS)
 HINT = 0.4
 """The weight of an ambiguous word in detecting the language; a word of one language weighs 1."""
 SURE = 0.5
 
-Translate = Callable[[Sequence[str]], list[list[str]]]
+_FOREIGN = frozenset[str]().union(*FUNCTION_WORDS.values())
 
 
-def portuguese_score(said: Sequence[str]) -> float:
-    """Scores the function words of a text: above 0 means Portuguese, below 0 English."""
-    portuguese = sum(map(PORTUGUESE.__contains__, said)) + HINT * sum(map(EITHER.__contains__, said))
-    return portuguese - sum(map(ENGLISH.__contains__, said))
+class Translate(Protocol):
+    def __call__(self, words: Sequence[str], language: str = "pt") -> list[list[str]]:
+        """Return English renderings of each word of a language."""
+        ...
 
 
-def is_portuguese(text: str, said: Sequence[str], translate: Translate) -> bool:
-    """Detects a Portuguese query. Accents and known words count, since it may lack function words."""
-    content = [word for word in said if word not in STOP_WORDS and not word.isdigit()]
-    known = sum(
-        bool(found) and word not in found for word, found in zip(content, translate(content), strict=True)
-    )
-    accents = sum(map(ACCENTED.__contains__, text))
-    return portuguese_score(said) + accents + HINT * (2 * known - len(content)) > SURE
+def language_of_prose(said: Sequence[str]) -> str:
+    """Detect the language of a longer text by its function words; empty for English."""
+    english = sum(map(ENGLISH.__contains__, said))
+    if sum(map(_FOREIGN.__contains__, said)) <= english:
+        return ""
+    score, language = max((_function_words(said, each), each) for each in LANGUAGES)
+    return language if score > english else ""
 
 
-def add_english(said: Sequence[str], bag: dict[str, float], translate: Translate) -> dict[str, float]:
-    """Adds English terms to a Portuguese bag; a translated term weighs less itself."""
+def _function_words(said: Sequence[str], language: str) -> float:
+    ambiguous = sum(map(EITHER[language].__contains__, said))
+    return sum(map(FUNCTION_WORDS[language].__contains__, said)) + HINT * ambiguous
+
+
+def language_of_query(text: str, said: Sequence[str], translate: Translate) -> str:
+    """Detect a query's language; empty for English. Letters and known words count, since it may lack
+    function words."""
+    english = sum(map(ENGLISH.__contains__, said))
+    best, found = SURE, ""
+    for language in LANGUAGES:
+        stop = stop_words(language)
+        content = [word for word in said if word not in stop and not word.isdigit()]
+        letters = 0 if text.isascii() else sum(map(LETTERS[language].__contains__, text))
+        score = _function_words(said, language) + letters - english
+        # Most requests are in English: their words need not be looked up, since no number of them is enough.
+        if score + HINT * len(content) > best:
+            known = sum(
+                bool(renderings) and word not in renderings
+                for word, renderings in zip(content, translate(content, language), strict=True)
+            )
+            score += HINT * (2 * known - len(content))
+            if score > best:
+                best, found = score, language
+    return found
+
+
+def stop_words(language: str) -> frozenset[str]:
+    return _STOP_WORDS.get(language, STOP_WORDS)
+
+
+_STOP_WORDS = {language: STOP_WORDS | more for language, more in OTHER_STOP_WORDS.items()}
+
+
+def add_english(
+    said: Sequence[str], bag: dict[str, float], translate: Translate, language: str
+) -> dict[str, float]:
+    """Adds English terms to a bag of another language; a translated term weighs less itself."""
     both = dict(bag)
-    for word, found in zip(said, translate(said), strict=True):
+    for word, found in zip(said, translate(said, language), strict=True):
         if found and word not in found:
             both[stem(word)] = OWN
-    for term, weight in english_terms(said, translate):
+    for term, weight in english_terms(said, translate, language):
         both[term] = max(both.get(term, 0.0), weight)
     return both
 
 
-def english_terms(said: Sequence[str], translate: Translate) -> Iterator[tuple[str, float]]:
-    """Yields the English terms for Portuguese words, with their weights."""
-    for renderings in translate([word for word in said if word not in STOP_WORDS]):
+def english_terms(said: Sequence[str], translate: Translate, language: str) -> Iterator[tuple[str, float]]:
+    """Yields the English terms for words of another language, with their weights."""
+    stop = stop_words(language)
+    for renderings in translate([word for word in said if word not in stop], language):
         for rendering, weight in zip(renderings, RENDERINGS, strict=False):
             for word in words(rendering):
                 yield stem(word), weight

@@ -106,7 +106,7 @@ def command(
     Searches the servers of --config or of the toolyard.toml that is found; if there is none, the bundled
     demo. Warns of servers that are missing, with the reason.
     """
-    from ...search.documents import ToolQuery
+    from ...search.documents import ToolQuery, fits_well
     from ...views.meta.search import TO_CONNECT
 
     use_case = " ".join(words).strip()
@@ -126,7 +126,10 @@ def command(
         warn(f"{name}: {reason.replace(TO_CONNECT, f'run `toolyard login {name}`')}")
     if not finding.results:
         warn(f"no tool fits {use_case!r}")
-    elif finding.total > len(finding.results):
+        return
+    if not fits_well(one.score for one in finding.results):
+        warn(f"nothing fits {use_case!r} well; say more of what it is about, or mount a server that does it")
+    if finding.total > len(finding.results):
         hint(f"--limit shows more: {finding.total} tools may fit")
 
 
