@@ -408,6 +408,8 @@ class ConnectionPool:
         if era == "modern" and shared is not None and not shared.closed:
             return shared
         profile = self._profile(call)
+        if (connection := self._ready(profile, era)) is not None:
+            return connection
         if self._start_wait is None:
             return await self.by_profile(profile, era)
         try:
@@ -516,19 +518,27 @@ class ConnectionPool:
 
     async def by_profile(self, profile: ClientProfile, era: Era) -> UpstreamConnection:
         """`era` is the one that is wanted."""
-        while True:
-            if era in self._lacks:
-                era = "legacy" if era == "modern" else "modern"
-            if era == "modern":
-                connection = self.shared
-            elif (connection := self._connections.get(profile)) is not None:
-                self._used[profile] = time.monotonic()
-            if connection is not None and not connection.closed:
-                return connection
-            if era == "modern" and await self._denies_modern():
+        while (connection := self._ready(profile, era)) is None:
+            spoken = self._spoken(era)
+            if spoken == "modern" and await self._denies_modern():
                 self._lacks.add("modern")
             else:
-                await self._open_once(profile, era)
+                await self._open_once(profile, spoken)
+        return connection
+
+    def _spoken(self, wanted: Era) -> Era:
+        """The wanted era, unless the upstream is known not to have it."""
+        if wanted in self._lacks:
+            return "legacy" if wanted == "modern" else "modern"
+        return wanted
+
+    def _ready(self, profile: ClientProfile, wanted: Era) -> UpstreamConnection | None:
+        """The connection for these that is open, if there is one."""
+        if self._spoken(wanted) == "modern":
+            connection = self.shared
+        elif (connection := self._connections.get(profile)) is not None:
+            self._used[profile] = time.monotonic()
+        return None if connection is None or connection.closed else connection
 
     async def _denies_modern(self) -> bool:
         """Whether a legacy session that is open says that there is nothing newer; asked once in each."""
