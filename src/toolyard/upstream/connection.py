@@ -22,6 +22,7 @@ from .._version import __version__
 from ..languages import said
 from ..wire.call import Call, Caller, ClientInfo, Identity, LegacySession, Principal
 from ..wire.errors import METHOD_NOT_FOUND, McpError
+from ..wire.messages import Id
 from ..wire.versions import LATEST_LEGACY, LATEST_MODERN, Era, era_of
 from .errors import CredentialError, NotReachedError, UpstreamBusyError, UpstreamError, UpstreamStartingError
 from .messages.spool import Spooled
@@ -238,10 +239,12 @@ class UpstreamConnection(Protocol):
         listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        as_id: Id | None = None,
     ) -> RawResult:
         """The result; McpError as the upstream said it, UpstreamError when it did not say any.
 
         `token` is the progress token in `params`, if there is one; `headers` are the Mcp-Param-* ones.
+        `as_id` is the caller's own id of the request, for a connection on which each request stands alone.
         """
         ...
 

@@ -20,7 +20,7 @@ from ...telemetry.conventions import url_for_spans
 from ...telemetry.requests import ExchangeSpan, current
 from ...wire.errors import UNSUPPORTED_VERSION, ErrorObject, McpError
 from ...wire.headers import NAME_PARAMS, encode_value
-from ...wire.messages import JsonRpcMessage, JsonRpcRequest, decode_params, encode
+from ...wire.messages import Id, JsonRpcMessage, JsonRpcRequest, decode_params, encode
 from ...wire.secrets import KnownSecrets
 from ..connection import ChangeWatcher, LegacySessionState, Params, RawResult, RequestListener, UpstreamInfo
 from ..errors import (
@@ -610,8 +610,10 @@ class ModernHttpConnection:
         listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        as_id: Id | None = None,
     ) -> RawResult:
-        self._id = id = self._id + 1
+        self._id += 1
+        id = self._id if as_id is None else as_id
         name = params.get(NAME_PARAMS.get(method, ""))
         # Tools are called again and again, and their headers are the same each time.
         fixed = self._headers.get((method, b"" if name is None else bytes(name)))
@@ -640,7 +642,7 @@ class ModernHttpConnection:
         self._headers[method, b"" if name is None else bytes(name)] = found
         return found
 
-    async def _follow(self, reply: UpstreamResponse, id: int, listener: RequestListener) -> RawResult:
+    async def _follow(self, reply: UpstreamResponse, id: Id, listener: RequestListener) -> RawResult:
         """A stream: what is said on the way, then the answer."""
         server = self._address.server
         done = False
