@@ -1,7 +1,8 @@
 """What counts as lost: a test that passes over plain HTTP, and not through the gateway.
 
-Tests that fail as they are, or over HTTP without us, say nothing about a gateway. What is lost is run again,
-alone, twice at most: a busy machine may not have the fractions of a second that a test gives a server.
+All tests are run through the gateway; only those that fail there are run over HTTP without it, and as they are,
+which says whether they could be lost at all. What is lost is run through again, alone, twice at most: a busy
+machine may not have the fractions of a second that a test gives a server.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -11,9 +12,6 @@ from .sources import Sources, say
 from .suites import FASTMCP, Outcome, Suite, run
 
 MORE_TRIES = 2
-QUICK_FILES = 12
-"""Of how many files with tests a quick run looks at one."""
-QUICK_TESTS = 4
 
 
 MERGED = {
@@ -41,15 +39,8 @@ class Comparison:
 
 def compare(suite: Suite, sources: Sources, quick: bool, toolyard: str) -> Comparison:
     files = suite.files(sources.folders[suite.package])
-    say(f"{suite.title}: as they are")
-    direct = run(suite, "direct", sources, files[::QUICK_FILES] if quick and len(files) > 50 else files)
-    passing = [test.id for test in direct.values() if test.passed and test.laid]
-    if quick and len(files) <= 50:
-        passing = passing[::QUICK_TESTS]
-    say(f"{suite.title}: {len(passing)} over HTTP")
-    http = passed(run(suite, "http", sources, passing))
-    say(f"{suite.title}: {len(http)} through the gateway")
-    return judge(suite, sources, len(passing), http, toolyard)
+    say(f"{suite.title}: {len(files)} files with tests")
+    return judge(suite, sources, files[:: suite.quick] if quick else files, toolyard)
 
 
 def compare_views(bare: Comparison, sources: Sources, toolyard: str) -> Iterator[Comparison]:
@@ -59,17 +50,24 @@ def compare_views(bare: Comparison, sources: Sources, toolyard: str) -> Iterator
     part = [name for name in bare.through if name.startswith(MERGED_PARTS)]
     for view in MERGED:
         say(f"{FASTMCP.title}: {len(part)} in the view {view}")
-        found = judge(FASTMCP, sources, len(part), part, toolyard, view)
+        found = judge(FASTMCP, sources, part, toolyard, view)
         yield found
         part = [test.id for test in found.through.values() if not test.lists]
 
 
 def judge(
-    suite: Suite, sources: Sources, direct: int, http: list[str], toolyard: str, view: str = "bare"
+    suite: Suite, sources: Sources, selection: Collection[str], toolyard: str, view: str = "bare"
 ) -> Comparison:
-    through = run(suite, "through", sources, http, view=view, toolyard=toolyard)
-    arrived = {test.id: test for test in through.values() if test.passed}
-    lost = {name: last_line(through.get(name)) for name in http if name not in arrived}
+    through = run(suite, "through", sources, selection, view=view, toolyard=toolyard)
+    arrived = {test.id: test for test in through.values() if test.passed and test.laid}
+    failed = [test.id for test in through.values() if not test.passed and test.outcome != "skipped"]
+    if view in MERGED:  # they pass through a bare view, which was seen before
+        direct, lost = len(selection), {name: last_line(through[name]) for name in failed}
+    else:
+        over_http = passed(suite, "http", sources, failed)
+        direct = len(arrived) + len(passed(suite, "direct", sources, failed))
+        lost = {name: last_line(through[name]) for name in over_http}
+    http = len(arrived) + len(lost)
     unsteady: list[str] = []
     for _ in range(MORE_TRIES):
         if not lost:
@@ -82,11 +80,16 @@ def judge(
         arrived |= better
         lost = {name: text for name, text in lost.items() if name not in better}
     name, what = (view, MERGED[view]) if view in MERGED else (suite.name, f"{suite.title}, {suite.of}")
-    return Comparison(name, what, direct, len(http), arrived, lost, tuple(unsteady))
+    return Comparison(name, what, direct, http, arrived, lost, tuple(unsteady))
 
 
-def passed(found: Mapping[str, Outcome]) -> list[str]:
-    return [test.id for test in found.values() if test.passed]
+def passed(suite: Suite, way: str, sources: Sources, selection: Collection[str]) -> list[str]:
+    """Which of these pass this way, and connect somebody."""
+    if not selection:
+        return []
+    say(f"{suite.title}: {len(selection)} {way}")
+    found = run(suite, way, sources, selection)
+    return [test.id for test in found.values() if test.passed and test.laid]
 
 
 def last_line(test: Outcome | None) -> str:

@@ -181,6 +181,13 @@ async def test_a_handshake_that_the_server_refuses_is_refused_in_its_words():
         assert answer.error == {"code": -32602, "message": "not with you", "data": {"name": "c"}}
 
 
+async def test_a_server_knows_a_subscription_by_its_clients_id():
+    speaker = Both()
+    async with speaking(speaker) as url, bare(url) as front:
+        await front.listen(toolsListChanged=True)
+        assert [one.id for one in speaker.heard("subscriptions/listen")] == [77]
+
+
 async def test_a_method_that_it_lacks_is_refused_whatever_was_announced():
     speaker = Both()
     async with speaking(speaker) as url, bare(url) as front:
@@ -358,6 +365,7 @@ async def test_in_merged_views_only_what_the_client_declared_is_asked():
 FASTMCP = """
 import asyncio
 from fastmcp import Context, FastMCP
+from mcp_types import LoggingMessageNotification, LoggingMessageNotificationParams
 
 server = FastMCP("theirs")
 
@@ -371,6 +379,14 @@ async def name(ctx: Context) -> str:
 @server.tool
 def fails() -> str:
     raise ValueError("boom")
+
+
+@server.tool
+async def steps(ctx: Context) -> str:
+    await ctx.report_progress(1, 2)
+    params = LoggingMessageNotificationParams(level="info", data="half")
+    await ctx.session.send_notification(LoggingMessageNotification(params=params))
+    return "done"
 
 
 @server.tool
@@ -408,6 +424,18 @@ async def test_a_legacy_client_of_a_fastmcp_program_is_asked_and_told_what_faile
         assert counted == ["1", "2"]
 
 
+async def test_a_client_with_a_progress_token_hears_the_same_log_lines_as_one_without(tmp_path: Path):
+    async with yard(program(tmp_path), view="bare", server="up", list_wait=PATIENCE) as front:
+        heard: list[list[str]] = []
+        for progress in (None, "p"):
+            answer = await front.call("steps", progress=progress)
+            heard.append([event.json.get("method", "result") for event in answer.events if event.is_message])
+        assert heard == [
+            ["notifications/message", "result"],
+            ["notifications/progress", "notifications/message", "result"],
+        ]
+
+
 async def test_a_program_that_starts_slowly_has_all_it_may_turn_out_to_have(tmp_path: Path):
     gate = tmp_path / "gate"
     waits = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)\n"
@@ -419,7 +447,15 @@ async def test_a_program_that_starts_slowly_has_all_it_may_turn_out_to_have(tmp_
         session = LegacyClient(front.client, LEGACY, None)
         told = await session.request("initialize", OPENING)
         assert {"tools", "prompts", "resources"} <= told.result["capabilities"].keys()
+        early = (await front.modern("server/discover")).result
+        assert {"tools", "prompts", "resources"} <= early["capabilities"].keys()
+        assert early["ttlMs"] == 0
         session = LegacyClient(front.client, LEGACY, told.headers["mcp-session-id"])
         listing = asyncio.create_task(session.request("tools/list"))
         gate.touch()
-        assert {one["name"] for one in (await listing).result["tools"]} == {"name", "fails", "counts"}
+        assert {one["name"] for one in (await listing).result["tools"]} == {
+            "name",
+            "fails",
+            "steps",
+            "counts",
+        }

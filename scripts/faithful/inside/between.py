@@ -257,7 +257,7 @@ class Report:
         if report.outcome != "passed" and found["outcome"] == "passed":
             found["outcome"] = report.outcome
             found["text"] = report.longreprtext[-6000:]
-        if report.when == "teardown":
+        if report.when not in ("setup", "call"):  # its teardown, or the end of its process
             self._file.write(json.dumps(found) + "\n")
             self._file.flush()
 

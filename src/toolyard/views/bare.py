@@ -209,7 +209,8 @@ class BareView(View):
     async def _discover(self, call: Call) -> Any:
         told = await self._told(call)
         if told is None or told.era != "modern":
-            return await super()._discover(call)
+            # Its server may say something else as soon as it is there, so nobody keeps this.
+            return {**await super()._discover(call), "ttlMs": 0}
         self.context.host.client_seen(call)
         found = decode_params(_json(await self._ask(call)), dict[str, Raw])
         found["supportedVersions"] = Raw(encode(MODERN_VERSIONS))
