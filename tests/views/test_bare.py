@@ -9,7 +9,7 @@ import pytest
 
 from tests.app.speaker import LEGACY, TOOLS_CHANGED, Exchange, Json, Speaker, speaking, text, tool
 from tests.app.yard import at, yard
-from tests.serving import MODERN, PATIENCE, PREFIX, LegacyClient
+from tests.serving import MODERN, PATIENCE, PREFIX, LegacyClient, modern
 from toolyard.config import ServerConfig, Stdio
 from toolyard.config.callers import AccessConfig, AccessRule
 
@@ -188,6 +188,36 @@ async def test_a_server_knows_a_subscription_by_its_clients_id():
         assert [one.id for one in speaker.heard("subscriptions/listen")] == [77]
 
 
+async def test_what_a_server_refuses_stays_refused_while_it_counts_as_down():
+    speaker = Speaker("modern")
+
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.error(-32603, "broken")
+
+    speaker.on |= {"server/discover": refuse, "initialize": refuse}
+    async with speaking(speaker) as url, bare(url) as front:
+        for _ in range(2):  # a client of both eras asks twice
+            assert (await front.modern("server/discover")).error == {"code": -32603, "message": "broken"}
+        session = LegacyClient(front.client, LEGACY, None)
+        assert (await session.request("initialize", OPENING)).error["message"] == "broken"
+        speaker.on.clear()
+        assert "result" in (await session.request("initialize", OPENING)).json
+
+
+async def test_a_discovery_that_an_extension_answers_is_its_own():
+    speaker = Speaker("modern")
+
+    async def custom(exchange: Exchange) -> None:
+        await exchange.result({"resultType": "com.example/custom", "payload": 1})
+
+    speaker.on["server/discover"] = custom
+    async with speaking(speaker) as url, bare(url) as front:
+        told = (await front.modern("server/discover")).result
+        assert told == {"resultType": "com.example/custom", "payload": 1}
+        assert (await front.call("echo")).result["content"]
+    assert not speaker.openings
+
+
 async def test_a_method_that_it_lacks_is_refused_whatever_was_announced():
     speaker = Both()
     async with speaking(speaker) as url, bare(url) as front:
@@ -207,6 +237,13 @@ async def test_methods_of_extensions_pass_in_both_eras_and_notifications_too():
     speaker.on[HELLO] = hello
     async with speaking(speaker) as url, bare(url) as front:
         assert (await front.modern(HELLO, {"name": "Ada"})).result["hello"] == "Ada"
+        headers, waving = modern("notifications/com.example/waved", {"hand": "right"})
+        del waving["id"]
+        assert (await front.client.post(headers, waving)).status == 202
+        waved = await speaker.until_heard("notifications/com.example/waved")
+        assert waved.is_modern
+        assert waved.params["hand"] == "right"
+        speaker.seen.clear()
         session = await front.legacy()
         assert (await session.request(HELLO, {"name": "Ada"})).result == {"hello": "Ada"}
         await session.notify("notifications/com.example/waved", {"hand": "left"})

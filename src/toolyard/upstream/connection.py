@@ -454,8 +454,9 @@ class ConnectionPool:
         return replace(profile, principal=f"{principal.binding}+{marks}")
 
     def session_of(self, call: Call) -> UpstreamConnection | None:
-        """The session that speaks for this call's client, if there is one."""
-        connection = self._connections.get(self._profile(call))
+        """The connection that speaks for this call's client, if there is one."""
+        is_shared = call.caller.era == "modern" and self.shared is not None
+        connection = self.shared if is_shared else self._connections.get(self._profile(call))
         return None if connection is None or connection.closed else connection
 
     def is_own(self, call: Call) -> bool:

@@ -20,7 +20,14 @@ from ...telemetry.conventions import url_for_spans
 from ...telemetry.requests import ExchangeSpan, current
 from ...wire.errors import UNSUPPORTED_VERSION, ErrorObject, McpError
 from ...wire.headers import NAME_PARAMS, encode_value
-from ...wire.messages import Id, JsonRpcMessage, JsonRpcRequest, decode_params, encode
+from ...wire.messages import (
+    Id,
+    JsonRpcMessage,
+    JsonRpcNotification,
+    JsonRpcRequest,
+    decode_params,
+    encode,
+)
 from ...wire.secrets import KnownSecrets
 from ..connection import ChangeWatcher, LegacySessionState, Params, RawResult, RequestListener, UpstreamInfo
 from ..errors import (
@@ -689,7 +696,12 @@ class ModernHttpConnection:
         return refusal(self._address.server, reply, body)
 
     async def notify(self, method: str, params: Params) -> None:
-        """The modern era has none to send over HTTP: hanging up cancels."""
+        fixed = self._headers.get((method, b"")) or self._add_headers(method, None)
+        try:
+            reply = await self._address.send("POST", fixed, encode(JsonRpcNotification(method, params)))
+        except UpstreamError:
+            return  # nobody waits for an answer
+        reply.abandon()
 
     def watch(self, watcher: ChangeWatcher) -> None:
         self._watchers[watcher] = None
