@@ -21,7 +21,7 @@ from .suites import FASTMCP, SUITES
 
 RAW = "raw"
 SETS = (*(suite.name for suite in SUITES), RAW)
-QUICK_PROGRAMS = 15
+QUICK_PROGRAMS = 20
 
 
 def arguments() -> argparse.Namespace:

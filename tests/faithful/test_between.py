@@ -53,7 +53,7 @@ async def test_sees_who_calls():
 def test_connects_nobody():
     assert server.name == "theirs"
 """
-SUITE = Suite("small", "small tests", "fastmcp", "all", ("tests",), 1, ("-o", "asyncio_mode=auto"))
+SUITE = Suite("small", "small tests", "fastmcp", "all", ("tests",), (), ("-o", "asyncio_mode=auto"))
 
 
 @pytest.fixture
