@@ -18,7 +18,16 @@ from .sources import ROOT
 FILE = Path(__file__).with_name("figures.json")
 PAGE = ROOT / "docs" / "concepts" / "faithful.md"
 PICTURE = ROOT / "docs" / "images" / "faithful.svg"
-ROWS = ("fastmcp", "all", "search", "sdk", "stories", "raw legacy", "raw modern")
+ROWS = {
+    "fastmcp": "FastMCP's tests",
+    "all": "… in the view all",
+    "search": "… in the view search",
+    "sdk": "The SDK's interaction tests",
+    "stories": "The SDK's example stories",
+    "raw legacy": "Raw JSON-RPC, 2025-11-25",
+    "raw modern": "Raw JSON-RPC, 2026-07-28",
+}
+"""All sets in their order, as the picture names them."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ class Figures:
             counts = {**(known.counts if known is not None else {}), **one.counts}
             if counts:
                 merged[one.kind, one.why] = Lost(one.kind, one.why, counts)
-        ordered = sorted(rows.values(), key=lambda row: ROWS.index(row.name))
+        ordered = sorted(rows.values(), key=lambda row: list(ROWS).index(row.name))
         return Figures({**self.versions, **later.versions}, ordered, list(merged.values()))
 
     def write(self, file: Path = FILE) -> None:
@@ -172,7 +181,7 @@ def _parts(row: Row, lost: Iterable[Lost]) -> dict[str, int]:
 def _bar(row: Row, parts: Mapping[str, int], top: float) -> Iterator[str]:
     room = WIDTH - 2 * MARGIN - LABELS - VALUES
     middle = top + BAR / 2 + 4.5
-    yield f'<text x="{MARGIN}" y="{middle:g}">{escape(row.name)}</text>'
+    yield f'<text x="{MARGIN}" y="{middle:g}">{escape(ROWS[row.name])}</text>'
     x = float(MARGIN + LABELS)
     for kind, count in parts.items():
         width = room * count / row.before

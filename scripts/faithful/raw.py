@@ -272,7 +272,10 @@ async def started(command: tuple[str, ...], folder: Path, environment: Mapping[s
 
 
 def behind_gateway(program: Program, state: Path, folder: Path, toolyard: str) -> tuple[str, ...]:
-    """The command that a client has in its configuration instead of the program's."""
+    """The command that a client has in its configuration instead of the program's.
+
+    On a busy machine a program may need longer to start than the gateway waits for it by default.
+    """
     command, *arguments = program.command
     variables = ", ".join(
         f"{name} = {json.dumps(value)}" for name, value in surroundings(program, folder).items()
@@ -280,6 +283,7 @@ def behind_gateway(program: Program, state: Path, folder: Path, toolyard: str) -
     text = f"""
 [gateway]
 state_dir = {json.dumps(str(state))}
+list_wait = {START_S}
 
 [results]
 shape = false
