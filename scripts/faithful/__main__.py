@@ -118,13 +118,14 @@ def row(compared: Comparison, which: str) -> Row:
     return Row(compared.name, compared.what, compared.direct, compared.http, arrived, which)
 
 
-def raw_rows(spoken: Iterable[Spoken], which: str) -> list[Row]:
+def raw_rows(spoken: Collection[Spoken], which: str) -> list[Row]:
     rows: list[Row] = []
+    asked_of = len({one.program for one in spoken})
     for era, revision in ERAS.items():
         found = [one for one in spoken if one.era == era]
         asked = sum(one.requests for one in found)
         if found:
-            what = f"requests to {len(found)} programs that speak {revision}"
+            what = f"requests to those of {asked_of} programs that speak {revision}"
             lost = sum(len(one.different) for one in found)
             rows.append(Row(f"{RAW} {era}", what, None, asked, asked - lost, which))
     return rows
