@@ -3,14 +3,16 @@
 import argparse
 import asyncio
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from datetime import UTC, datetime
 
 from .causes import FILE, CausesError, Explained, explain
 from .causes import read as read_causes
-from .comparison import MERGED, Comparison, compare, compare_views
+from .comparison import MERGED, Comparison, Known, compare, compare_views
 from .page import PAGE, Figures, Lost, Row, write
 from .programs import programs
 from .raw import ERAS, Spoken, compare_programs
@@ -19,7 +21,7 @@ from .suites import FASTMCP, SUITES
 
 RAW = "raw"
 SETS = (*(suite.name for suite in SUITES), RAW)
-QUICK_PROGRAMS = 15
+QUICK_PROGRAMS = 20
 
 
 def arguments() -> argparse.Namespace:
@@ -46,10 +48,14 @@ def main() -> None:
         causes = read_causes(FILE.read_text("utf-8"))
     except CausesError as error:
         fail(str(error), "scripts/faithful/causes.toml")
-    started = time.monotonic()
+    started, which = time.monotonic(), source()
     sources = newest() if options.newest else pinned()
     names = options.only or SETS
-    compared = list(compare_suites(sources, names, options.quick, options.toolyard))
+
+    def known(name: str) -> bool:
+        return any(cause.covers(name) for cause in causes)
+
+    compared = list(compare_suites(sources, names, options.quick, options.toolyard, known))
     spoken = speak(sources, options.quick, options.toolyard) if RAW in names else []
     lost = {f"{one.name} {name}": text for one in compared for name, text in one.lost.items()}
     lost |= {
@@ -59,7 +65,7 @@ def main() -> None:
     }
     ran = set() if options.quick or options.newest else {*names, *(MERGED if FASTMCP.name in names else ())}
     explained = explain(lost, causes, ran)
-    rows = [*map(row, compared), *raw_rows(spoken)]
+    rows = [*(row(one, which) for one in compared), *raw_rows(spoken, which)]
     show(rows, lost, explained, compared)
     say(f"{time.monotonic() - started:.0f} s")
     if explained.unexplained:
@@ -67,24 +73,26 @@ def main() -> None:
         fail(f"{len(explained.unexplained)} lost without a cause", f"repair it, or say why in {where}")
     if explained.stale:
         fail("causes that explain nothing: " + ", ".join(explained.stale), "take them out of causes.toml")
-    if not options.quick and not options.newest and not options.only:
+    if not options.quick and not options.newest and options.toolyard == sys.executable:
         write(Figures(sources.versions, rows, causes_of(explained)))
         say(f"wrote {PAGE.relative_to(ROOT)}")
 
 
 def compare_suites(
-    sources: Sources, names: Collection[str], quick: bool, toolyard: str
+    sources: Sources, names: Collection[str], quick: bool, toolyard: str, known: Known
 ) -> Iterator[Comparison]:
     for suite in SUITES:
         if suite.name in names:
-            found = compare(suite, sources, quick, toolyard)
+            found = compare(suite, sources, quick, toolyard, known)
             yield found
             if suite is FASTMCP and not quick:
-                yield from compare_views(found, sources, toolyard)
+                yield from compare_views(found, sources, toolyard, known)
 
 
 def speak(sources: Sources, quick: bool, toolyard: str) -> list[Spoken]:
-    chosen = programs(sources)[:: QUICK_PROGRAMS if quick else 1]
+    chosen = programs(sources)
+    if quick:  # the servers of others than FastMCP and the SDK say some things when they like
+        chosen = [one for one in chosen if one.name.startswith(("fastmcp/", "sdk/"))][::QUICK_PROGRAMS]
     say(f"{len(chosen)} programs in raw JSON-RPC")
     found = asyncio.run(compare_programs(chosen, toolyard))
     silent = {program.name for program in chosen} - {spoken.program for spoken in found}
@@ -93,19 +101,33 @@ def speak(sources: Sources, quick: bool, toolyard: str) -> list[Spoken]:
     return found
 
 
-def row(compared: Comparison) -> Row:
-    return Row(compared.name, compared.what, compared.direct, compared.http, len(compared.through))
+def source() -> str:
+    """The gateway that is tried: the day, and git's name for what `src` was at the last commit."""
+    tree = subprocess.run(
+        ["git", "rev-parse", "--short=10", "HEAD:src"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return f"{datetime.now(UTC):%d %B %Y}, `src` {tree.stdout.strip()}"
 
 
-def raw_rows(spoken: Iterable[Spoken]) -> list[Row]:
+def row(compared: Comparison, which: str) -> Row:
+    arrived = len(compared.through)
+    return Row(compared.name, compared.what, compared.direct, compared.http, arrived, which)
+
+
+def raw_rows(spoken: Collection[Spoken], which: str) -> list[Row]:
     rows: list[Row] = []
+    asked_of = len({one.program for one in spoken})
     for era, revision in ERAS.items():
         found = [one for one in spoken if one.era == era]
         asked = sum(one.requests for one in found)
         if found:
-            what = f"requests to {len(found)} programs that speak {revision}"
+            what = f"requests to those of {asked_of} programs that speak {revision}"
             lost = sum(len(one.different) for one in found)
-            rows.append(Row(f"{RAW} {era}", what, None, asked, asked - lost))
+            rows.append(Row(f"{RAW} {era}", what, None, asked, asked - lost, which))
     return rows
 
 

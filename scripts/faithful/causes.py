@@ -24,6 +24,8 @@ class Cause:
     kind: str
     why: str
     tests: tuple[str, ...]
+    sometimes: bool = False
+    """Not lost in every run."""
 
     def covers(self, name: str) -> bool:
         return any(matches(pattern, name) for pattern in self.tests)
@@ -36,7 +38,7 @@ def matches(pattern: str, name: str) -> bool:
 def read(text: str) -> list[Cause]:
     found: list[Cause] = []
     for entry in tomllib.loads(text).get("cause", []):
-        cause = Cause(entry["kind"], entry["why"], tuple(entry["tests"]))
+        cause = Cause(entry["kind"], entry["why"], tuple(entry["tests"]), entry.get("sometimes", False))
         if cause.kind not in KINDS:
             raise CausesError(f"{cause.why!r}: {cause.kind!r} is none of {', '.join(KINDS)}")
         if not re.fullmatch(r"[A-Z`].+\.", cause.why, re.S):
@@ -60,6 +62,7 @@ def explain(lost: Mapping[str, str], causes: list[Cause], ran: set[str]) -> Expl
     stale = [
         pattern
         for cause in causes
+        if not cause.sometimes
         for pattern in cause.tests
         if pattern.partition(" ")[0] in ran and not any(matches(pattern, name) for name in lost)
     ]

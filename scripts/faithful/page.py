@@ -1,7 +1,7 @@
 """The figures of the last whole run, and what is derived from them: the page and its picture.
 
 `figures.json` is committed, so that a reader of a change sees what it gains or loses; the tables of the page
-and the picture are written from it and from nothing else.
+and the picture are written from it and from nothing else. A set that is run alone renews its own part.
 """
 
 import json
@@ -18,6 +18,16 @@ from .sources import ROOT
 FILE = Path(__file__).with_name("figures.json")
 PAGE = ROOT / "docs" / "concepts" / "faithful.md"
 PICTURE = ROOT / "docs" / "images" / "faithful.svg"
+ROWS = {
+    "fastmcp": "FastMCP's tests",
+    "all": "… in the view all",
+    "search": "… in the view search",
+    "sdk": "The SDK's interaction tests",
+    "stories": "The SDK's example stories",
+    "raw legacy": "Raw JSON-RPC, 2025-11-25",
+    "raw modern": "Raw JSON-RPC, 2026-07-28",
+}
+"""All sets in their order, as the picture names them."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,8 @@ class Row:
     direct: int | None
     before: int
     through: int
+    source: str
+    """Which gateway it was: the day, and the beginning of git's name for its `src`."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +58,30 @@ class Figures:
     rows: Sequence[Row]
     lost: Sequence[Lost]
 
+    def renewed(self, later: "Figures") -> "Figures":
+        """With what a later run of some sets found, in the order of all sets."""
+        names = {row.name for row in later.rows}
+        rows = {row.name: row for row in (*self.rows, *later.rows)}
+        lost = [
+            Lost(one.kind, one.why, {name: count for name, count in one.counts.items() if name not in names})
+            for one in self.lost
+        ]
+        merged: dict[tuple[str, str], Lost] = {}
+        for one in (*lost, *later.lost):
+            known = merged.get((one.kind, one.why))
+            counts = {**(known.counts if known is not None else {}), **one.counts}
+            if counts:
+                merged[one.kind, one.why] = Lost(one.kind, one.why, counts)
+        ordered = sorted(rows.values(), key=lambda row: list(ROWS).index(row.name))
+        return Figures({**self.versions, **later.versions}, ordered, list(merged.values()))
+
     def write(self, file: Path = FILE) -> None:
         file.write_text(json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 def read(file: Path = FILE) -> Figures:
+    if not file.is_file():
+        return Figures({}, [], [])
     found = json.loads(file.read_text("utf-8"))
     rows = [Row(**row) for row in found["rows"]]
     return Figures(found["versions"], rows, [Lost(**lost) for lost in found["lost"]])
@@ -75,6 +106,16 @@ def _table(figures: Figures) -> Iterator[str]:
         share = f" ({lost / row.before:.1%})" if lost else ""
         what = row.what.format(**figures.versions)
         yield f"| {row.name}: {what} | {direct:,} | {over} | {row.through:,} | {lost}{share} |"
+    yield ""
+    runs: dict[str, list[str]] = {}
+    for row in figures.rows:
+        runs.setdefault(row.source, []).append(row.name)
+    theirs = ", ".join(f"{name} {version}" for name, version in figures.versions.items())
+    yield (
+        f"Of {theirs}. Run on "
+        + "; ".join(f"{source} ({', '.join(names)})" for source, names in runs.items())
+        + "."
+    )
 
 
 KIND_TITLES = {
@@ -140,7 +181,7 @@ def _parts(row: Row, lost: Iterable[Lost]) -> dict[str, int]:
 def _bar(row: Row, parts: Mapping[str, int], top: float) -> Iterator[str]:
     room = WIDTH - 2 * MARGIN - LABELS - VALUES
     middle = top + BAR / 2 + 4.5
-    yield f'<text x="{MARGIN}" y="{middle:g}">{escape(row.name)}</text>'
+    yield f'<text x="{MARGIN}" y="{middle:g}">{escape(ROWS[row.name])}</text>'
     x = float(MARGIN + LABELS)
     for kind, count in parts.items():
         width = room * count / row.before
@@ -161,7 +202,8 @@ def _legend(figures: Figures, y: float) -> Iterator[str]:
         x += 120
 
 
-def write(figures: Figures) -> None:
+def write(later: Figures) -> None:
+    figures = read().renewed(later)
     figures.write()
     PAGE.write_text(page(PAGE.read_text("utf-8"), figures), "utf-8")
     PICTURE.write_text(picture(figures), "utf-8")

@@ -2,8 +2,8 @@
 
 What is asked is made from what a program lists: its tools with arguments from their schemas, its prompts and
 resources, and what does not exist. Compared are the answers, the questions that a program asked meanwhile,
-and what it told of its progress. A program is spoken to twice directly: what differs then (times, ids) is its
-own whim and is not compared; what looks like a time or an id is not either.
+and what it told of its progress. Where something differs, the program is spoken to directly once more: what
+differs then too is its own whim and is not compared; what looks like a time or an id never is.
 """
 
 import asyncio
@@ -272,7 +272,10 @@ async def started(command: tuple[str, ...], folder: Path, environment: Mapping[s
 
 
 def behind_gateway(program: Program, state: Path, folder: Path, toolyard: str) -> tuple[str, ...]:
-    """The command that a client has in its configuration instead of the program's."""
+    """The command that a client has in its configuration instead of the program's.
+
+    On a busy machine a program may need longer to start than the gateway waits for it by default.
+    """
     command, *arguments = program.command
     variables = ", ".join(
         f"{name} = {json.dumps(value)}" for name, value in surroundings(program, folder).items()
@@ -280,6 +283,7 @@ def behind_gateway(program: Program, state: Path, folder: Path, toolyard: str) -
     text = f"""
 [gateway]
 state_dir = {json.dumps(str(state))}
+list_wait = {START_S}
 
 [results]
 shape = false
@@ -380,16 +384,28 @@ async def compare_program(program: Program, era: str, toolyard: str) -> Spoken |
     opened = opening(era).label
     if first is None or "error" in first[opened]["answer"]:
         return None
-    second = await speak(program, era, None)
-    expected = steady(first, second) if second is not None and first.keys() == second.keys() else first
-    different = dict.fromkeys(expected, "")
+    expected, labels = first, list(first)
+    different: dict[str, str] = {}
     for _ in range(TRIES):
         got = await speak(program, era, toolyard) or {}
-        found = {label: difference(expected[label], got.get(label, "nothing")) for label in different}
-        different = {label: why for label, why in found.items() if why}
+        different = differences(expected, got, labels)
+        if not different:
+            break
+        again = await speak(program, era, None)
+        if again is not None and again.keys() == expected.keys():
+            expected = steady(expected, again)
+            different = differences(expected, got, labels)
+        labels = list(different)
         if not different:
             break
     return Spoken(program.name, era, len(expected), different)
+
+
+def differences(
+    expected: Mapping[str, JSON], got: Mapping[str, JSON], labels: Collection[str]
+) -> dict[str, str]:
+    found = {label: difference(expected[label], got.get(label, "nothing")) for label in labels}
+    return {label: why for label, why in found.items() if why}
 
 
 async def compare_programs(

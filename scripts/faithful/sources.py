@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -74,11 +75,11 @@ def _unpacked(name: str, version: str, home: Path) -> Path:
         home.mkdir(parents=True, exist_ok=True)
         say(f"downloading the sdist of {name} {version}")
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-        _run([*pip, "--no-deps", "--no-binary", name, "--dest", str(home), f"{name}=={version}"])
-        archive = home / f"{name}-{version}.tar.gz"
-        with tarfile.open(archive) as sdist:
-            sdist.extractall(home, filter="data")
-        archive.unlink()
+        with tempfile.TemporaryDirectory(dir=home) as part:  # a run that was ended leaves no half of it
+            _run([*pip, "--no-deps", "--no-binary", name, "--dest", part, f"{name}=={version}"])
+            with tarfile.open(Path(part) / f"{folder.name}.tar.gz") as sdist:
+                sdist.extractall(part, filter="data")
+            (Path(part) / folder.name).rename(folder)
     return folder
 
 

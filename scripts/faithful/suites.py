@@ -7,6 +7,7 @@ what a run is asked for and reads what it reports; what a loss is, `comparison` 
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ WORKERS = 2
 TEST_S = 30
 """What hangs is lost."""
 RUN_S = 3600
+_CONNECTS = re.compile(r"(?<!\w)(?:Proxy|\w*MCP)?Client\(")
 ALWAYS = "-p between -p no:cacheprovider -p no:unraisableexception -q --no-header --color=no --tb=native"
 
 
@@ -53,7 +55,11 @@ class Suite:
     package: str
     of: str
     paths: tuple[str, ...]
+    quick: tuple[str, ...]
+    """The files of a quick run: those that wait for events alone, and about all that is said both ways."""
     options: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    """How the files begin that are not asked: other programs are needed, or no server is in the test."""
 
     def files(self, folder: Path) -> list[str]:
         """Every file that can connect a client."""
@@ -61,8 +67,13 @@ class Suite:
         for path in self.paths:
             at = folder / path
             found += sorted(at.rglob("test_*.py")) if at.is_dir() else [at]
-        wanted = [file for file in found if self.package != "fastmcp" or "Client(" in file.read_text("utf-8")]
-        return [str(file.relative_to(folder)) for file in wanted]
+        names = {str(file.relative_to(folder)): file for file in found}
+        return [
+            name
+            for name, file in names.items()
+            if not name.startswith(self.without)
+            and (self.package != "fastmcp" or _CONNECTS.search(file.read_text("utf-8")))
+        ]
 
 
 FASTMCP = Suite(
@@ -71,7 +82,23 @@ FASTMCP = Suite(
     "fastmcp",
     "tests that connect a client to a server in memory",
     ("tests",),
-    ("--ignore=tests/conformance", "--ignore=tests/downstream", "--ignore=tests/integration_tests"),
+    (
+        "tests/client/test_elicitation.py",
+        "tests/client/test_logs.py",
+        "tests/client/test_notifications.py",
+        "tests/client/test_progress.py",
+        "tests/client/test_roots.py",
+        "tests/client/test_sampling.py",
+        "tests/server/test_extensions.py",
+        "tests/server/test_mrtr_guards.py",
+        "tests/server/test_protocol_eras.py",
+    ),
+    without=(
+        "tests/conformance/",
+        "tests/downstream/",
+        "tests/integration_tests/",
+        "tests/client/test_stdio.py",
+    ),
 )
 SDK = Suite(
     "sdk",
@@ -79,6 +106,18 @@ SDK = Suite(
     "mcp",
     "cells of its matrix over streamable HTTP: 2025-11-25, the same without sessions, 2026-07-28",
     ("tests/interaction",),
+    tuple(
+        f"tests/interaction/lowlevel/test_{name}.py"
+        for name in (
+            "elicitation",
+            "initialize",
+            "list_changed",
+            "logging",
+            "sampling",
+            "subscriptions",
+            "tools",
+        )
+    ),
     ("-p", "no:asyncio", "-o", "log_cli=false", "-k", "streamable-http-"),
 )
 STORIES = Suite(
@@ -86,6 +125,7 @@ STORIES = Suite(
     "the SDK's example stories",
     "mcp",
     "stories over HTTP",
+    ("tests/examples/test_stories.py",),
     ("tests/examples/test_stories.py",),
     ("-p", "no:asyncio", "-o", "log_cli=false", "-k", "http-asgi"),
 )

@@ -34,6 +34,11 @@ def test_a_pattern_that_fits_no_loss_is_named_if_its_set_ran_as_a_whole():
     assert explain(lost, read(ONE), {"stories"}).stale == ()
 
 
+def test_what_is_not_lost_in_every_run_need_not_be_lost():
+    causes = read(ONE + "sometimes = true\n")
+    assert explain({}, causes, {"stories", "sdk"}).stale == ()
+
+
 def test_the_first_cause_that_fits_is_the_one():
     first, second = Cause("ours", "A.", ("sdk a*",)), Cause("theirs", "B.", ("sdk *",))
     assert explain({"sdk ab": ""}, [first, second], set()).of == {"sdk ab": first}

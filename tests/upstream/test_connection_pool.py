@@ -29,6 +29,7 @@ from toolyard.upstream.connection import (
 )
 from toolyard.upstream.errors import NotReachedError
 from toolyard.wire.call import NO_CHANNEL, Call, Caller, Identity, LegacySession, Principal
+from toolyard.wire.messages import Id
 from toolyard.wire.versions import Era
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
@@ -54,6 +55,7 @@ class FakeConnection:
         listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        as_id: Id | None = None,
     ) -> RawResult:
         return Raw(b"{}")
 

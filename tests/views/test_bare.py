@@ -9,7 +9,7 @@ import pytest
 
 from tests.app.speaker import LEGACY, TOOLS_CHANGED, Exchange, Json, Speaker, speaking, text, tool
 from tests.app.yard import at, yard
-from tests.serving import MODERN, PATIENCE, PREFIX, LegacyClient
+from tests.serving import MODERN, PATIENCE, PREFIX, LegacyClient, modern
 from toolyard.config import ServerConfig, Stdio
 from toolyard.config.callers import AccessConfig, AccessRule
 
@@ -181,6 +181,43 @@ async def test_a_handshake_that_the_server_refuses_is_refused_in_its_words():
         assert answer.error == {"code": -32602, "message": "not with you", "data": {"name": "c"}}
 
 
+async def test_a_server_knows_a_subscription_by_its_clients_id():
+    speaker = Both()
+    async with speaking(speaker) as url, bare(url) as front:
+        await front.listen(toolsListChanged=True)
+        assert [one.id for one in speaker.heard("subscriptions/listen")] == [77]
+
+
+async def test_what_a_server_refuses_stays_refused_while_it_counts_as_down():
+    speaker = Speaker("modern")
+
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.error(-32603, "broken")
+
+    speaker.on |= {"server/discover": refuse, "initialize": refuse}
+    async with speaking(speaker) as url, bare(url) as front:
+        for _ in range(2):  # a client of both eras asks twice
+            assert (await front.modern("server/discover")).error == {"code": -32603, "message": "broken"}
+        session = LegacyClient(front.client, LEGACY, None)
+        assert (await session.request("initialize", OPENING)).error["message"] == "broken"
+        speaker.on.clear()
+        assert "result" in (await session.request("initialize", OPENING)).json
+
+
+async def test_a_discovery_that_an_extension_answers_is_its_own():
+    speaker = Speaker("modern")
+
+    async def custom(exchange: Exchange) -> None:
+        await exchange.result({"resultType": "com.example/custom", "payload": 1})
+
+    speaker.on["server/discover"] = custom
+    async with speaking(speaker) as url, bare(url) as front:
+        told = (await front.modern("server/discover")).result
+        assert told == {"resultType": "com.example/custom", "payload": 1}
+        assert (await front.call("echo")).result["content"]
+    assert not speaker.openings
+
+
 async def test_a_method_that_it_lacks_is_refused_whatever_was_announced():
     speaker = Both()
     async with speaking(speaker) as url, bare(url) as front:
@@ -200,6 +237,13 @@ async def test_methods_of_extensions_pass_in_both_eras_and_notifications_too():
     speaker.on[HELLO] = hello
     async with speaking(speaker) as url, bare(url) as front:
         assert (await front.modern(HELLO, {"name": "Ada"})).result["hello"] == "Ada"
+        headers, waving = modern("notifications/com.example/waved", {"hand": "right"})
+        del waving["id"]
+        assert (await front.client.post(headers, waving)).status == 202
+        waved = await speaker.until_heard("notifications/com.example/waved")
+        assert waved.is_modern
+        assert waved.params["hand"] == "right"
+        speaker.seen.clear()
         session = await front.legacy()
         assert (await session.request(HELLO, {"name": "Ada"})).result == {"hello": "Ada"}
         await session.notify("notifications/com.example/waved", {"hand": "left"})
@@ -358,6 +402,7 @@ async def test_in_merged_views_only_what_the_client_declared_is_asked():
 FASTMCP = """
 import asyncio
 from fastmcp import Context, FastMCP
+from mcp_types import LoggingMessageNotification, LoggingMessageNotificationParams
 
 server = FastMCP("theirs")
 
@@ -371,6 +416,14 @@ async def name(ctx: Context) -> str:
 @server.tool
 def fails() -> str:
     raise ValueError("boom")
+
+
+@server.tool
+async def steps(ctx: Context) -> str:
+    await ctx.report_progress(1, 2)
+    params = LoggingMessageNotificationParams(level="info", data="half")
+    await ctx.session.send_notification(LoggingMessageNotification(params=params))
+    return "done"
 
 
 @server.tool
@@ -408,6 +461,18 @@ async def test_a_legacy_client_of_a_fastmcp_program_is_asked_and_told_what_faile
         assert counted == ["1", "2"]
 
 
+async def test_a_client_with_a_progress_token_hears_the_same_log_lines_as_one_without(tmp_path: Path):
+    async with yard(program(tmp_path), view="bare", server="up", list_wait=PATIENCE) as front:
+        heard: list[list[str]] = []
+        for progress in (None, "p"):
+            answer = await front.call("steps", progress=progress)
+            heard.append([event.json.get("method", "result") for event in answer.events if event.is_message])
+        assert heard == [
+            ["notifications/message", "result"],
+            ["notifications/progress", "notifications/message", "result"],
+        ]
+
+
 async def test_a_program_that_starts_slowly_has_all_it_may_turn_out_to_have(tmp_path: Path):
     gate = tmp_path / "gate"
     waits = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.02)\n"
@@ -419,7 +484,15 @@ async def test_a_program_that_starts_slowly_has_all_it_may_turn_out_to_have(tmp_
         session = LegacyClient(front.client, LEGACY, None)
         told = await session.request("initialize", OPENING)
         assert {"tools", "prompts", "resources"} <= told.result["capabilities"].keys()
+        early = (await front.modern("server/discover")).result
+        assert {"tools", "prompts", "resources"} <= early["capabilities"].keys()
+        assert early["ttlMs"] == 0
         session = LegacyClient(front.client, LEGACY, told.headers["mcp-session-id"])
         listing = asyncio.create_task(session.request("tools/list"))
         gate.touch()
-        assert {one["name"] for one in (await listing).result["tools"]} == {"name", "fails", "counts"}
+        assert {one["name"] for one in (await listing).result["tools"]} == {
+            "name",
+            "fails",
+            "steps",
+            "counts",
+        }

@@ -132,6 +132,7 @@ class OverSockets(httpx2.AsyncBaseTransport):
         self._served = Served(app, owned=False)
         self._stack = AsyncExitStack()
         self._ways: dict[str, str] = {}
+        self._laying = asyncio.Lock()
 
     async def __aenter__(self) -> "OverSockets":
         self._wire = await self._stack.enter_async_context(httpx2.AsyncHTTPTransport())
@@ -144,8 +145,10 @@ class OverSockets(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         path = request.url.path
-        if path not in self._ways and "text/event-stream" in request.headers.get("accept", ""):
-            self._ways[path] = await self._stack.enter_async_context(between(self._url + path))
+        if "text/event-stream" in request.headers.get("accept", ""):
+            async with self._laying:
+                if path not in self._ways:
+                    self._ways[path] = await self._stack.enter_async_context(between(self._url + path))
         target = httpx2.URL(self._ways.get(path, self._url + path))
         request.url = request.url.copy_with(
             scheme="http", host=target.host, port=target.port, path=target.path
@@ -254,7 +257,7 @@ class Report:
         if report.outcome != "passed" and found["outcome"] == "passed":
             found["outcome"] = report.outcome
             found["text"] = report.longreprtext[-6000:]
-        if report.when == "teardown":
+        if report.when not in ("setup", "call"):  # its teardown, or the end of its process
             self._file.write(json.dumps(found) + "\n")
             self._file.flush()
 

@@ -35,7 +35,10 @@ async def listen(connection: UpstreamConnection, forward: Forward, source: Chang
     """Passes on notifications until the caller leaves; ConnectionLostError if the upstream ends."""
     if connection.about.era == "modern":
         listener = SubscriptionListener(forward.call)
-        asking = connection.request(forward.method, forward.params, listener, None, forward.headers)
+        # What a subscription tells carries the id of its request, so the server knows it by its caller's.
+        asking = connection.request(
+            forward.method, forward.params, listener, None, forward.headers, as_id=forward.call.id
+        )
         if source is connection:
             return read_outcome(connection.server, await asking)
         with _heard_elsewhere(forward.call, source):

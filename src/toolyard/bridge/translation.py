@@ -191,9 +191,14 @@ class CallListener(LoneListener, eq=False):
 
 
 class BareCallListener(CallListener, eq=False):
-    """Passes on changed lists too: some modern servers announce them in a call alone."""
+    """Passes on changed lists too, which some modern servers announce in a call alone, and all log lines:
+    what a client without a progress token hears, one with a token hears as well.
+    """
 
     passed_on = CallListener.passed_on | LISTS_CHANGED
+
+    def _wants(self, params: Raw) -> bool:
+        return True
 
 
 class SubscriptionListener:

@@ -35,7 +35,7 @@ from ..wire.call import (
     Service,
     StreamedResult,
 )
-from ..wire.messages import encode
+from ..wire.messages import Id, encode
 from ..wire.seal import digest
 from ..wire.versions import LATEST_MODERN, Era
 
@@ -108,6 +108,7 @@ class InMemoryConnection:
         listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        as_id: Id | None = None,
     ) -> RawResult:
         self._id += 1
         call = Call(

@@ -22,6 +22,7 @@ from .._version import __version__
 from ..languages import said
 from ..wire.call import Call, Caller, ClientInfo, Identity, LegacySession, Principal
 from ..wire.errors import METHOD_NOT_FOUND, McpError
+from ..wire.messages import Id
 from ..wire.versions import LATEST_LEGACY, LATEST_MODERN, Era, era_of
 from .errors import CredentialError, NotReachedError, UpstreamBusyError, UpstreamError, UpstreamStartingError
 from .messages.spool import Spooled
@@ -238,10 +239,12 @@ class UpstreamConnection(Protocol):
         listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        as_id: Id | None = None,
     ) -> RawResult:
         """The result; McpError as the upstream said it, UpstreamError when it did not say any.
 
         `token` is the progress token in `params`, if there is one; `headers` are the Mcp-Param-* ones.
+        `as_id` is the caller's own id of the request, for a connection on which each request stands alone.
         """
         ...
 
@@ -408,6 +411,8 @@ class ConnectionPool:
         if era == "modern" and shared is not None and not shared.closed:
             return shared
         profile = self._profile(call)
+        if (connection := self._ready(profile, era)) is not None:
+            return connection
         if self._start_wait is None:
             return await self.by_profile(profile, era)
         try:
@@ -449,8 +454,9 @@ class ConnectionPool:
         return replace(profile, principal=f"{principal.binding}+{marks}")
 
     def session_of(self, call: Call) -> UpstreamConnection | None:
-        """The session that speaks for this call's client, if there is one."""
-        connection = self._connections.get(self._profile(call))
+        """The connection that speaks for this call's client, if there is one."""
+        is_shared = call.caller.era == "modern" and self.shared is not None
+        connection = self.shared if is_shared else self._connections.get(self._profile(call))
         return None if connection is None or connection.closed else connection
 
     def is_own(self, call: Call) -> bool:
@@ -516,19 +522,27 @@ class ConnectionPool:
 
     async def by_profile(self, profile: ClientProfile, era: Era) -> UpstreamConnection:
         """`era` is the one that is wanted."""
-        while True:
-            if era in self._lacks:
-                era = "legacy" if era == "modern" else "modern"
-            if era == "modern":
-                connection = self.shared
-            elif (connection := self._connections.get(profile)) is not None:
-                self._used[profile] = time.monotonic()
-            if connection is not None and not connection.closed:
-                return connection
-            if era == "modern" and await self._denies_modern():
+        while (connection := self._ready(profile, era)) is None:
+            spoken = self._spoken(era)
+            if spoken == "modern" and await self._denies_modern():
                 self._lacks.add("modern")
             else:
-                await self._open_once(profile, era)
+                await self._open_once(profile, spoken)
+        return connection
+
+    def _spoken(self, wanted: Era) -> Era:
+        """The wanted era, unless the upstream is known not to have it."""
+        if wanted in self._lacks:
+            return "legacy" if wanted == "modern" else "modern"
+        return wanted
+
+    def _ready(self, profile: ClientProfile, wanted: Era) -> UpstreamConnection | None:
+        """The connection for these that is open, if there is one."""
+        if self._spoken(wanted) == "modern":
+            connection = self.shared
+        elif (connection := self._connections.get(profile)) is not None:
+            self._used[profile] = time.monotonic()
+        return None if connection is None or connection.closed else connection
 
     async def _denies_modern(self) -> bool:
         """Whether a legacy session that is open says that there is nothing newer; asked once in each."""

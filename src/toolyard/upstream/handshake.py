@@ -31,7 +31,9 @@ class _Meta(Struct):
 
 
 class _Discovery(Struct, rename="camel"):
-    supported_versions: list[str]
+    supported_versions: list[str] = []
+    result_type: str = ""
+    """A member that only the modern era knows."""
     capabilities: dict[str, Any] = {}
     instructions: str | None = None
     meta: _Meta = field(default_factory=_Meta, name="_meta")
@@ -46,9 +48,13 @@ class _Initialized(Struct, rename="camel"):
 
 
 def read_discovery(server: str, result: RawResult) -> UpstreamInfo:
-    """Read the answer to `server/discover`; McpError if the server supports none of our revisions."""
+    """Read the answer to `server/discover`; McpError if the server supports none of our revisions.
+
+    A result of an extension's own type names no revisions.
+    """
     found = _decode(server, result, _Discovery)
-    if LATEST_MODERN not in found.supported_versions:
+    is_extensions = found.result_type not in ("", "complete") and not found.supported_versions
+    if LATEST_MODERN not in found.supported_versions and not is_extensions:
         raise McpError(UNSUPPORTED_VERSION, f"it supports {', '.join(found.supported_versions[:5])} only")
     return UpstreamInfo(
         LATEST_MODERN, _info(found.meta.info), valid_capabilities(found.capabilities), found.instructions

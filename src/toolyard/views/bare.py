@@ -64,6 +64,8 @@ class BareView(View):
         self._closing = asyncio.Event()
         self._native: set[Era] = set()
         """The eras of callers in which the server was last spoken to: nothing is translated for them."""
+        self._was_refused = False
+        """The server is there, and did not want the client that was last told of it."""
 
     def _gone(self) -> Unavailable:
         return Unavailable(
@@ -157,19 +159,23 @@ class BareView(View):
     async def _told(self, call: Call) -> UpstreamInfo | None:
         """What the server says to this client; None if it cannot be asked as long as a list may take."""
         mount = self._mount
-        if mount.breaker.is_open or not self._lists_all:
+        if not self._lists_all or (mount.breaker.is_open and not self._was_refused):
             return None
         keyed = mount.keyed(Forward.of(call)).call if call.secrets is not None else call
         asking = asyncio.ensure_future(mount.upstream.info(keyed))
         try:
             await asyncio.wait({asking}, timeout=self.context.list_wait)
-            return asking.result() if asking.done() else None
+            told = asking.result() if asking.done() else None
         except UpstreamError as error:
-            if (refused := _refused_by_server(error)) is not None:
+            refused = _refused_by_server(error)
+            self._was_refused = refused is not None
+            if refused is not None:
                 raise refused from None
             return None
         finally:
             asking.cancel()
+        self._was_refused = False
+        return told
 
     async def about(self, call: Call) -> dict[str, Any]:
         self._native.clear()
@@ -209,10 +215,12 @@ class BareView(View):
     async def _discover(self, call: Call) -> Any:
         told = await self._told(call)
         if told is None or told.era != "modern":
-            return await super()._discover(call)
+            # Its server may say something else as soon as it is there, so nobody keeps this.
+            return {**await super()._discover(call), "ttlMs": 0}
         self.context.host.client_seen(call)
         found = decode_params(_json(await self._ask(call)), dict[str, Raw])
-        found["supportedVersions"] = Raw(encode(MODERN_VERSIONS))
+        if "supportedVersions" in found:  # an extension may answer something else
+            found["supportedVersions"] = Raw(encode(MODERN_VERSIONS))
         if self.context.stored is not None:
             capabilities = decode_params(found.get("capabilities", Raw(b"{}")), dict[str, Raw])
             found["capabilities"] = Raw(encode({"resources": {}, **capabilities}))

@@ -7,6 +7,7 @@ is an unknown id.
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal, cast
 
@@ -147,8 +148,9 @@ MOST_WAITING = 16
 LONGEST_ANSWER = 16 * 2**20
 
 
+@cache
 def answers_sql() -> bool:
-    """Whether the extra for it is installed."""
+    """Whether the extra for it is installed. Looked up once: every call of a view with `read_result` asks."""
     return find_spec("duckdb") is not None
 
 

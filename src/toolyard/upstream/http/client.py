@@ -20,7 +20,14 @@ from ...telemetry.conventions import url_for_spans
 from ...telemetry.requests import ExchangeSpan, current
 from ...wire.errors import UNSUPPORTED_VERSION, ErrorObject, McpError
 from ...wire.headers import NAME_PARAMS, encode_value
-from ...wire.messages import JsonRpcMessage, JsonRpcRequest, decode_params, encode
+from ...wire.messages import (
+    Id,
+    JsonRpcMessage,
+    JsonRpcNotification,
+    JsonRpcRequest,
+    decode_params,
+    encode,
+)
 from ...wire.secrets import KnownSecrets
 from ..connection import ChangeWatcher, LegacySessionState, Params, RawResult, RequestListener, UpstreamInfo
 from ..errors import (
@@ -610,8 +617,10 @@ class ModernHttpConnection:
         listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        as_id: Id | None = None,
     ) -> RawResult:
-        self._id = id = self._id + 1
+        self._id += 1
+        id = self._id if as_id is None else as_id
         name = params.get(NAME_PARAMS.get(method, ""))
         # Tools are called again and again, and their headers are the same each time.
         fixed = self._headers.get((method, b"" if name is None else bytes(name)))
@@ -640,7 +649,7 @@ class ModernHttpConnection:
         self._headers[method, b"" if name is None else bytes(name)] = found
         return found
 
-    async def _follow(self, reply: UpstreamResponse, id: int, listener: RequestListener) -> RawResult:
+    async def _follow(self, reply: UpstreamResponse, id: Id, listener: RequestListener) -> RawResult:
         """A stream: what is said on the way, then the answer."""
         server = self._address.server
         done = False
@@ -687,7 +696,12 @@ class ModernHttpConnection:
         return refusal(self._address.server, reply, body)
 
     async def notify(self, method: str, params: Params) -> None:
-        """The modern era has none to send over HTTP: hanging up cancels."""
+        fixed = self._headers.get((method, b"")) or self._add_headers(method, None)
+        try:
+            reply = await self._address.send("POST", fixed, encode(JsonRpcNotification(method, params)))
+        except UpstreamError:
+            return  # nobody waits for an answer
+        reply.abandon()
 
     def watch(self, watcher: ChangeWatcher) -> None:
         self._watchers[watcher] = None

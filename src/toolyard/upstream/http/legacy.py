@@ -116,6 +116,7 @@ class LegacyHttpConnection:
         listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        as_id: Id | None = None,
     ) -> RawResult:
         if self.closed:
             raise NotReachedError(self._address.server, "its session was closed")
@@ -372,6 +373,7 @@ class SseConnection(MessagePipe):
         listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        as_id: Id | None = None,
     ) -> RawResult:
         self._request_headers = headers  # `super` writes the request before anything else can run
         return await super().request(method, params, listener, token)

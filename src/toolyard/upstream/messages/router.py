@@ -335,6 +335,7 @@ class MessagePipe:
         listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        as_id: Id | None = None,
     ) -> RawResult:
         if self.closed:
             raise NotReachedError(self.server, self.reason)
