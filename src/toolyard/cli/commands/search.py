@@ -152,7 +152,7 @@ async def _searched(config: "Config", query: Any, user: Terminal) -> "SearchAnsw
 
     gateway = loader.make_gateway(config, None)
     try:
-        await _started(gateway, config.gateway.list_wait, user)
+        await started(gateway, config.gateway.list_wait, user)
         view = gateway.view()
         assert isinstance(view, SearchView)
         caller = Caller(LATEST_MODERN, {}, identity=Identity(Principal(agent="toolyard-search")))
@@ -161,7 +161,7 @@ async def _searched(config: "Config", query: Any, user: Terminal) -> "SearchAnsw
         await gateway.close()
 
 
-async def _started(gateway: "Gateway", wait: float, user: Terminal) -> None:
+async def started(gateway: "Gateway", wait: float, user: Terminal) -> None:
     """Start the gateway and wait for servers that are new or failed last time."""
     from ..client.connection import wait_for_servers
 

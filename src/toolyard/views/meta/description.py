@@ -13,6 +13,7 @@ from ...wire.call import Call
 from ...wire.text import printable
 from ..context import MetaToolContext
 from ..forwarding import why_unavailable
+from ..signatures import arguments_line, described
 from .conversation import ToolResolver
 from .tools import DescribeAnswer, ToolDescription
 
@@ -37,6 +38,12 @@ def describe_entry(entry: CatalogueEntry) -> ToolDescription:
         output_schema=output or None,
         annotations={key: value for key, value in hints.items() if key != "title"} or None,
     )
+
+
+def usage(entry: CatalogueEntry) -> str:
+    """Return the signature of a tool and what its arguments mean: what the next try needs."""
+    schema = describe_entry(entry).input_schema
+    return "\n  ".join([arguments_line(entry.name, schema), *described(schema)])
 
 
 class ToolDescriber:

@@ -54,7 +54,7 @@ from .conversation import (
     UnknownToolError,
     is_identified,
 )
-from .description import ToolDescriber
+from .description import ToolDescriber, usage
 from .search import ToolSearch
 from .tools import BatchItem, BatchResult, DescribeAnswer, QueryMatches, SearchAnswer
 
@@ -374,11 +374,12 @@ class MetaToolService:
         if faults:
             self._learn(call, entry.name, "arguments")
             lines = "\n".join(f"- {fault}" for fault in faults)
+            takes = usage(entry)
             raise BadArgumentsError(
                 tool,
                 said(
-                    f"The arguments do not fit {entry.name!r}; nothing was sent.\n{lines}",
-                    f"Os argumentos não servem para {entry.name!r}; nada foi enviado.\n{lines}",
+                    f"The arguments do not fit {entry.name!r}; nothing was sent.\n{lines}\nIt takes: {takes}",
+                    f"Os argumentos não servem para {entry.name!r}; nada foi enviado.\n{lines}\nUso: {takes}",
                 ),
             )
         members = call.members()
