@@ -23,7 +23,7 @@ from .choice import ViewChoice, ViewName, choose, index_line
 from .context import MetaToolContext
 from .dialects.definitions import Dialect, MetaTool
 from .dialects.native import CALL_TOOL
-from .instructions import how_to_call
+from .instructions import brief, how_to_call
 from .meta.conversation import is_identified
 from .view import AllView, SearchView, View
 
@@ -97,6 +97,7 @@ class AutoView(SearchView):
                 lines.append(f"# {entry.server}: {entry.about[:MAX_ABOUT]}")
             about = entry.about
             lines.append(index_line(entry)[0])
+        lines += self._without_tools(call)
         searches = {dialect.search_tool for dialect in self._dialects}
         others = [
             tool
@@ -104,6 +105,18 @@ class AutoView(SearchView):
             if tool.is_listed and tool.name not in searches and tool.name != CALL_TOOL
         ]
         return [encode(tool.shown()) for tool in (indexed(self._tools[CALL_TOOL], lines), *others)]
+
+    def _without_tools(self, call: Call) -> list[str]:
+        """Name the servers whose tools nobody knows: a host may show its model no instructions."""
+        servers = self.context.visible(call).servers.values()
+        advice = said(
+            'see call_tool with tool "manage_connections"', 'veja call_tool com tool "manage_connections"'
+        )
+        return [
+            f"# {server.name}: {brief(server.reason_unavailable)} ({advice})"
+            for server in servers
+            if server.reason_unavailable and not server.entries[TOOLS.name]
+        ]
 
     def concerns(self, event: ChangeEvent, call: Call) -> bool:
         if self.chosen(call) == "search":

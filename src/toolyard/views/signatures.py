@@ -322,8 +322,7 @@ def _hint(part: Node, kind: str) -> str:
 
 
 def _name(name: str) -> str:
-    plain = _flat(name)[:200]
-    return plain if _PLAIN.fullmatch(plain) else msgspec.json.encode(plain).decode()
+    return name if _PLAIN.fullmatch(name) else _flat(msgspec.json.encode(name).decode())[:200]
 
 
 def _says_nothing(name: str, text: str) -> bool:

@@ -595,7 +595,7 @@ class SearchView(AllView):
             return await self._call_directly(call, name, params)
         try:
             arguments = decode_params(params.get("arguments", Raw(b"{}")), dict[str, Any])
-            if name == CALL_TOOL and (within := self._unlisted(arguments)) is not None:
+            if name == CALL_TOOL and (within := self._within(arguments)) is not None:
                 tool, name, arguments = within, within.name, arguments_within(arguments)
             work = partial(tool.answer, self.meta_tools, call, arguments)
             answer = await (self.context.counted(call, tool, work) if tool.is_counted else work())
@@ -610,11 +610,10 @@ class SearchView(AllView):
         await self.context.note_answered(call, name, answer.is_error is True)
         return stamped(call, answer, self._info)
 
-    def _unlisted(self, arguments: dict[str, Any]) -> MetaTool | None:
-        """Return the meta tool that `call_tool` is to call, because a host calls only what is listed."""
+    def _within(self, arguments: dict[str, Any]) -> MetaTool | None:
+        """Return the meta tool that `call_tool` is to call: a host calls only what is listed."""
         name = arguments.get("tool")
-        tool = self._tools.get(name) if isinstance(name, str) else None
-        return None if tool is None or tool.is_listed else tool
+        return self._tools.get(name) if isinstance(name, str) and name != CALL_TOOL else None
 
     async def _call_directly(self, call: Call, name: str, params: Params) -> Any:
         """Calls a tool by its full name, or by a dialect's name for it."""
