@@ -130,8 +130,6 @@ async def test_the_sdk_client_shows_the_link_and_the_call_goes_on(
 
     async with machine.serving() as url, McpClient(url, mode=mode, elicitation_callback=on_elicit) as client:
         # Nobody has logged in yet, so no tool is known: the agent is told, and gets a link for its user.
-        (index,) = (await client.list_tools()).tools
-        assert "# sdk: " in index.input_schema["properties"]["tool"]["description"]
         found = await client.call_tool("search_tools", {"queries": [{"use_case": "who am I"}]})
         assert "use manage_connections" in str(found.content)
         (one,) = await connections(client, "link")
