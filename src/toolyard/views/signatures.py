@@ -75,7 +75,7 @@ _SMALL_WORDS = {"the", "a", "an", "of", "to", "for", "o", "de", "da", "do"}
 _OPTIONS = ("_fields", "_max_bytes")
 
 
-class Signature(Struct, frozen=True):
+class ToolSignature(Struct, frozen=True):
     """A tool as a model reads it."""
 
     line: str
@@ -92,10 +92,10 @@ class Signature(Struct, frozen=True):
 
 def signature(
     name: str, schema: Any, description: Any = "", hints: Any = None, *, brief: bool = False
-) -> Signature:
+) -> ToolSignature:
     """Write a tool's signature. `schema`, `description` and `hints` may be anything that a server sent."""
     line = arguments_line(name, schema, BRIEF_LINE if brief else MAX_LINE)
-    return Signature(line, purpose(description), access(hints))
+    return ToolSignature(line, purpose(description), access(hints))
 
 
 def arguments_line(name: str, schema: Any, room: int = MAX_LINE) -> str:

@@ -13,7 +13,7 @@ from msgspec import Raw
 from ...languages import said
 from ...wire.types import CallToolResult, Text
 from ..meta.tools import QueryMatches, SearchAnswer, ToolMatch
-from ..signatures import Signature, arguments_line, described
+from ..signatures import ToolSignature, arguments_line, described
 
 FINDINGS = "toolyard/search"
 """The member of `_meta` with names, scores and the session."""
@@ -70,7 +70,7 @@ class _Shown:
 def tool_line(match: ToolMatch) -> str:
     """Write a hit: its signature, what it does, and what stands in its way."""
     line = f"{match.tool}(…)" if match.schema is None else arguments_line(match.tool, match.schema)
-    shown = Signature(line, match.purpose, match.access).shown()
+    shown = ToolSignature(line, match.purpose, match.access).shown()
     if match.connected:
         return shown
     why = f": {match.auth}" if match.auth not in ("none", "connected") else ""

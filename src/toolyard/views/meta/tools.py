@@ -114,7 +114,9 @@ class ToolDescription(Struct, kw_only=True):
     toolkit: str = ""
 
     def shown(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"tool": self.tool, "server": self.server}
+        found: dict[str, Any] = {"tool": self.tool}
+        if self.server:
+            found["server"] = self.server
         if self.title:
             found["title"] = self.title
         found["description"] = self.description
