@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from toolyard.config import InProcess, ServerConfig
+from toolyard.config.names import fitting_server_name
 from toolyard.kit import Server
 
 TYPES = {
@@ -43,7 +44,7 @@ def mount(tools: Iterable[dict[str, Any]], count: int) -> list[ServerConfig]:
     names: dict[str, str] = {}
     served = 0
     for tool in tools:
-        slot = names.setdefault(tool["server"], f"s{len(names)}")
+        slot = names.setdefault(fitting_server_name(tool["server"]), f"s{len(names)}")
         server = _servers.setdefault(slot, Server(tool["server"]))
         with suppress(ValueError):
             server.add_tool(

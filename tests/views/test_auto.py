@@ -22,9 +22,9 @@ MANY = [tool(f"pay_{at}", description=f"Pays money in way {at}.") for at in rang
 
 
 @asynccontextmanager
-async def served(tools: list[dict[str, Any]], **settings: Any) -> AsyncIterator[tuple[Yard, Speaker]]:
+async def served(tools: list[dict[str, Any]], view: str = "auto") -> AsyncIterator[tuple[Yard, Speaker]]:
     speaker = Speaker("modern", tools)
-    async with speaking(speaker) as url, yard(at(url), **({"view": "auto"} | settings)) as front:
+    async with speaking(speaker) as url, yard(at(url), view=view) as front:
         yield front, speaker
 
 
