@@ -172,8 +172,10 @@ async def started(gateway: "Gateway", wait: float, user: Terminal) -> None:
 
 def _as_json(answer: "SearchAnswer", explain: bool) -> dict[str, Any]:
     shown = answer.shown()
-    if explain:
-        for finding, entry in zip(answer.findings, shown["results"], strict=True):
-            for found, item in zip(finding.results, entry["results"], strict=True):
+    for finding, entry in zip(answer.findings, shown["results"], strict=True):
+        for found, item in zip(finding.results, entry["results"], strict=True):
+            if found.input_schema is not None:
+                item["input_schema"] = found.input_schema
+            if explain:
                 item["parts"] = found.parts
     return shown
