@@ -183,8 +183,8 @@ async def walks(upstream: int) -> dict[str, dict[str, Any]]:
     async with served("search", upstream) as port:
         await wait_for_tools(port)
         called = {"tool": echo, "arguments": text}
-        found["call_tool, default view"] = await walk(port, "call_tool", called, proof="walked")
-        found["direct call, default view"] = await walk(port, echo, text, proof="walked")
+        found["call_tool, view search"] = await walk(port, "call_tool", called, proof="walked")
+        found["direct call, view search"] = await walk(port, echo, text, proof="walked")
         wanted = {"queries": [{"use_case": "say it again"}]}
         found["search"] = await walk(port, "search_tools", wanted, proof=echo)
         found["call_tool, after a search"] = await walk(port, "call_tool", called, proof="walked")

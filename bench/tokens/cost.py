@@ -20,6 +20,7 @@ from toolyard import Client
 from toolyard.app import Gateway
 from toolyard.catalogue.items import shown_name
 from toolyard.config import Config, GatewayConfig
+from toolyard.config.names import fitting_server_name
 
 KEY = b"for what a task costs, in tokens"
 STEP_WORDS = 14
@@ -88,15 +89,14 @@ class Conversation:
             tool for tool in await self._client.list_all("tools/list") if not tool["name"].startswith("mcp__")
         ]
         definitions = self._count(_json(tools)) + self._count(about["instructions"])
-        found: dict[str, bool] = {}
+        found: set[str] = set()
         search, searches = 0, 0
-        needed = [shown_name(tool["server"], tool["name"]) for tool in task.needed]
+        needed = [_full_name(tool) for tool in task.needed]
         for use_case in _use_cases(task, needed, found):
             cost, results = await self._search(use_case)
             search, searches = search + cost, searches + 1
-            for one in results:
-                found[one["tool"]] = found.get(one["tool"], False) or "input_schema" in one
-        unseen = [name for name in dict.fromkeys(needed) if not found.get(name)]
+            found.update(results)
+        unseen = [name for name in dict.fromkeys(needed) if name not in found]
         describe = (await self._called("describe_tools", {"tools": unseen}))[0] if unseen else 0
         call = 0
         for name in needed:
@@ -104,9 +104,10 @@ class Conversation:
             call += self._count(_json({"name": "call_tool", "arguments": given}))
         return Cost(definitions, search, describe, call, searches)
 
-    async def _search(self, use_case: str) -> tuple[int, list[dict[str, Any]]]:
-        cost, result = await self._called("search_tools", {"queries": [{"use_case": use_case}]})
-        return cost, result["structuredContent"]["results"][0]["results"]
+    async def _search(self, use_case: str) -> tuple[int, list[str]]:
+        cost, result = await self._called("search_tools", {"queries": [use_case]})
+        (finding,) = result["_meta"]["toolyard/search"]["results"]
+        return cost, [one["tool"] for one in finding["results"]]
 
     async def _called(self, tool: str, arguments: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         result = (await self._client.call_tool(tool, arguments)).raw
@@ -114,7 +115,7 @@ class Conversation:
         return self._count(_json({"name": tool, "arguments": arguments})) + self._count(text), result
 
 
-def _use_cases(task: Task, needed: list[str], found: dict[str, bool]) -> Iterator[str]:
+def _use_cases(task: Task, needed: list[str], found: set[str]) -> Iterator[str]:
     """The task in its own words, then each step whose tool was not among what that found."""
     yield task.text
     for name, tool in zip(needed, task.needed, strict=True):
@@ -123,7 +124,7 @@ def _use_cases(task: Task, needed: list[str], found: dict[str, bool]) -> Iterato
 
 
 def _direct(task: Task, schemas: dict[str, Any], everything: int, count: Count) -> Cost:
-    names = [shown_name(tool["server"], tool["name"]) for tool in task.needed]
+    names = [_full_name(tool) for tool in task.needed]
     call = sum(count(_json({"name": name, "arguments": arguments_for(schemas[name])})) for name in names)
     return Cost(everything, 0, 0, call, 0)
 
@@ -139,6 +140,10 @@ def _value(schema: Any) -> Any:
     return {"integer": 10, "number": 1.5, "boolean": True, "array": ["one"], "object": {"name": "one"}}.get(
         kind if isinstance(kind, str) else "", "a short text of a few words"
     )
+
+
+def _full_name(tool: dict[str, Any]) -> str:
+    return shown_name(fitting_server_name(tool["server"]), tool["name"])
 
 
 def _mean(costs: list[Cost]) -> Cost:

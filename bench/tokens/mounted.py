@@ -10,6 +10,8 @@ from contextlib import suppress
 from typing import Any
 
 from toolyard.config import InProcess, ServerConfig
+from toolyard.config.errors import ConfigValueError
+from toolyard.config.names import ServerNames, fitting_server_name
 from toolyard.kit import Server
 
 TYPES = {
@@ -42,8 +44,14 @@ def mount(tools: Iterable[dict[str, Any]], count: int) -> list[ServerConfig]:
     _servers.clear()
     names: dict[str, str] = {}
     served = 0
+    known = ServerNames()
     for tool in tools:
-        slot = names.setdefault(tool["server"], f"s{len(names)}")
+        name = fitting_server_name(tool["server"])
+        try:
+            known.claim(name)
+        except ConfigValueError:  # too much like another's
+            continue
+        slot = names.setdefault(name, f"s{len(names)}")
         server = _servers.setdefault(slot, Server(tool["server"]))
         with suppress(ValueError):
             server.add_tool(

@@ -171,8 +171,8 @@ def _recorded(recording: "Recording", view: str | None) -> Any:
     config = recording.config()
     if view is None:
         return config
-    if view not in ("search", "all", "bare"):
-        raise ValueError(f"no view {view!r}: there are 'search', 'all' and 'bare'")
+    if view not in ("auto", "search", "index", "all", "bare"):
+        raise ValueError(f"no view {view!r}: there are 'auto', 'search', 'index', 'all' and 'bare'")
     alone = config.gateway.server or next(iter(recording.servers), "")
     gateway = replace(config.gateway, view=view, server=alone if view == "bare" else "")
     return replace(config, gateway=gateway)

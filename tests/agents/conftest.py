@@ -17,6 +17,7 @@ from toolyard.config import load
 CONFIG = """
 [gateway]
 state_dir = "state"
+view = "search"
 
 [auth]
 keys = true

@@ -139,5 +139,5 @@ async def test_claude_code_logs_in(tmp_path: Path):
                 return status["status"] == "connected"
 
             await until(is_connected)
-            assert "search_tools" in await peer.tools()
+            assert "call_tool" in await peer.tools()
         assert await clients_of(yard) == [("anna", "Claude Code")]

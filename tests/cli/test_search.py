@@ -48,7 +48,7 @@ def test_the_tools_that_fit_are_a_table_best_first_and_what_is_missing_a_warning
     assert only.endswith("Paint a wall. Any colour.")
 
 
-def test_json_is_what_an_agent_would_be_answered_and_where_scores_came_from_when_asked(toolyard: Toolyard):
+def test_json_has_names_scores_and_schemas_and_where_scores_came_from_when_asked(toolyard: Toolyard):
     outcome = toolyard("search", "--json", "--server", "demo", "--explain", "add two numbers")
     assert (outcome.status, outcome.err, outcome.out.count("\n")) == (0, "", 1)
     answer = json.loads(outcome.out)

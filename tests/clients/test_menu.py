@@ -17,7 +17,7 @@ from tests.meta.office import Front, front
 from tests.serving import serving
 from toolyard.config import SearchConfig
 
-META = ["call_tool", "call_tools", "describe_tools", "manage_connections", "search_tools"]
+META = ["call_tool", "search_tools"]
 """In the order in which Claude Code offers them."""
 ASKED = (
     "add two numbers",
@@ -88,7 +88,7 @@ async def test_the_tools_do_not_change_during_a_conversation(tmp_path: Path, neg
         fresh(folder(tmp_path / "home"), other, yard, negotiation, version) as peer,
     ):
         for use_case in ASKED:
-            found = await peer.call("search_tools", queries=[{"use_case": use_case}])
+            found = await peer.call("search_tools", queries=[use_case])
             assert not found.is_error
         called = await peer.call("call_tool", tool="mcp__up__walk", arguments={})
         assert called.text == "walked"

@@ -131,7 +131,7 @@ async def test_the_sdk_client_shows_the_link_and_the_call_goes_on(
     async with machine.serving() as url, McpClient(url, mode=mode, elicitation_callback=on_elicit) as client:
         # Nobody has logged in yet, so no tool is known: the agent is told, and gets a link for its user.
         found = await client.call_tool("search_tools", {"queries": [{"use_case": "who am I"}]})
-        assert "use manage_connections" in str(found.structured_content["missing"])  # pyright: ignore
+        assert "use manage_connections" in str(found.content)
         (one,) = await connections(client, "link")
         assert await person.log_in(one["link"]) == "sdk is connected"
         (one,) = await connections(client, "wait")
@@ -165,7 +165,8 @@ async def test_claude_code_shows_the_link_and_the_call_goes_on(
         async with claude_code(
             home, server, version, asyncio.Event().wait, user, environment=environment
         ) as peer:
-            await peer.call("manage_connections", action="disconnect", names=["sdk"])
+            leaving = {"action": "disconnect", "names": ["sdk"]}
+            await peer.call("call_tool", tool="manage_connections", arguments=leaving)
             calling = asyncio.create_task(peer.call("call_tool", tool=TOOL, arguments={}))
 
             question = home / "asked.jsonl"

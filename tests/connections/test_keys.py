@@ -310,11 +310,10 @@ async def test_a_search_says_that_a_key_is_missing(upstream: RunningShop, tmp_pa
         Client(url, headers={"X-Who": "ana"}) as ana,
     ):
         await connect(operator, "key-of-the-house")
-        found = json.loads(
-            (await ana.call_tool("search_tools", {"queries": [{"use_case": "who calls"}]})).text
-        )
-        [tool] = [one for one in found["results"][0]["results"] if one["tool"] == TOOL]
-        assert (tool["connected"], tool["auth"]) == (False, "api_key")
+        found = (await ana.call_tool("search_tools", {"queries": ["who calls"]})).text
+        [line] = [one for one in found.split("\n") if one.startswith(f"{TOOL}(")]
+        assert line.endswith("[not connected: api_key]")
+        assert 'call_tool with tool "manage_connections"' in found
 
 
 async def test_header_and_prefix_are_those_of_the_configuration(upstream: RunningShop, tmp_path: Path):

@@ -29,7 +29,8 @@ async def said(client: Client, tool: str, **arguments: Any) -> Any:
 
 
 async def search(client: Client) -> Any:
-    return await said(client, "search_tools", queries=[{"use_case": "who calls"}])
+    answer = await client.call_tool("search_tools", {"queries": ["who calls"]})
+    return answer.raw["_meta"]["toolyard/search"]
 
 
 async def manage(client: Client, action: str) -> Any:

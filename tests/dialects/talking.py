@@ -119,7 +119,7 @@ async def gateway(
         servers.append(ServerConfig(name="composio", where=where))
     config = Config(
         servers=tuple(servers),
-        gateway=GatewayConfig(dialects=dialects, **settings),
+        gateway=GatewayConfig(**{"view": "search", "dialects": dialects} | settings),
         state=StateConfig(url=state, key="a key for credential profiles"),
     )
     app = asgi(Gateway(config, KEY), identify=_identify)

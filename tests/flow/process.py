@@ -58,7 +58,8 @@ class Agent:
         return json.loads(text)
 
     async def search(self, use_case: str, **more: Any) -> Any:
-        found = await self.does("search_tools", queries=[{"use_case": use_case}], **more)
+        given = {"queries": [{"use_case": use_case}], **more}
+        found = (await self.client.call_tool("search_tools", given)).meta["toolyard/search"]
         (entry,) = found["results"]
         assert entry["query"]["use_case"] == use_case
         return found

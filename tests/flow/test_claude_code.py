@@ -23,18 +23,13 @@ async def test_claude_code_searches_connects_calls_and_asks_the_stored_result(tm
             environment={"MCP_PROTOCOL_NEGOTIATION": "auto"},
         ) as claude,
     ):
-        assert set(await claude.tools()) == {
-            "search_tools",
-            "describe_tools",
-            "call_tool",
-            "call_tools",
-            "manage_connections",
-            "read_result",
-        }
+        assert set(await claude.tools()) == {"search_tools", "call_tool"}
         wanted = "list the open issues of a github repository"
-        found = json.loads((await claude.call("search_tools", queries=[{"use_case": wanted}])).text)
-        assert ISSUES in [tool["tool"] for tool in found["results"][0]["results"]]
-        linked = json.loads((await claude.call("manage_connections", action="link", names=["github"])).text)
+        found = json.loads((await claude.call("search_tools", queries=[wanted])).text)
+        assert ISSUES in [line.partition("(")[0] for line in found["results"][0]["tools"]]
+        link_it = {"action": "link", "names": ["github"]}
+        through = await claude.call("call_tool", tool="manage_connections", arguments=link_it)
+        linked = json.loads(through.text)
         await authorise(linked["connections"][0]["link"])
         arguments = {"owner": "acme", "repo": "shop"}
         called = await claude.call("call_tool", tool=ISSUES, arguments=arguments)
@@ -43,7 +38,6 @@ async def test_claude_code_searches_connects_calls_and_asks_the_stored_result(tm
         assert "toolyard://results/" in link
         answer = json.loads("{" + shown)
         assert answer["truncated"] is True
-        asked = await claude.call(
-            "read_result", id=answer["storage"]["resource"], sql="SELECT count(*) AS n FROM result"
-        )
+        reading = {"id": answer["storage"]["resource"], "sql": "SELECT count(*) AS n FROM result"}
+        asked = await claude.call("call_tool", tool="read_result", arguments=reading)
         assert json.loads(asked.text)["rows"] == [{"n": answer["summary"]["item_count"]}]

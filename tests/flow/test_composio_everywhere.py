@@ -92,7 +92,7 @@ async def test_what_the_gateway_refuses_itself_has_the_same_form(dialect: str):
         search = (await front.call("search_tools", {})).json
     assert refused["structuredContent"] == {"error": refused["content"][0]["text"], "successful": False}
     if dialect == "native":
-        assert "structuredContent" not in search["result"], "it has an output schema"
+        assert "structuredContent" not in search["result"], "it is answered in words"
 
 
 # Forms of other documents

@@ -74,7 +74,7 @@ async def test_in_the_search_view_one_query_answers_a_question_about_a_big_repos
         assert log["summary"]["line_count"] > COMMITS
         assert len(json.dumps(log)) < 5000 < log["summary"]["approx_size_bytes"]
         id = log["storage"]["resource"].rpartition("/")[2]
-        assert f"read_result(id='{id}')" in log["hint"]
+        assert f"call_tool(tool='read_result', arguments=dict(id='{id}'))" in log["hint"]
         answer = await one.does(
             "read_result", id=id, sql="SELECT count(*) AS n FROM result WHERE text LIKE 'Author:%Grace%'"
         )

@@ -46,10 +46,16 @@ async def test_the_meta_tools_are_described_in_portuguese():
         about = (await front.modern("server/discover")).result["instructions"]
     described = {tool["name"]: tool["description"] for tool in tools}
     assert described["search_tools"].startswith("Encontra ferramentas para o que você quer fazer")
-    assert described["call_tools"].startswith("Chama várias ferramentas de uma vez")
-    assert described["read_result"].startswith("Lê mais de um resultado encurtado")
-    assert about.startswith("As ferramentas são encontradas, não listadas:\n1. search_tools")
-    assert about.endswith("Servidores, e quantas ferramentas cada um tem: shop (2)")
+    assert described["call_tool"].startswith("Chama uma ferramenta pelo nome completo")
+    assert about.startswith("As ferramentas são encontradas, não listadas: search_tools")
+    assert about.endswith("Servidores: shop")
+
+
+async def test_an_index_is_in_portuguese():
+    async with gateway(view="index") as front:
+        (index,) = (await front.modern("tools/list")).result["tools"]
+    assert index["description"].startswith("Chama uma ferramenta pelo nome completo. As ferramentas: NOME(")
+    assert index["inputSchema"]["properties"]["tool"]["description"].startswith("Uma destas:\nmcp__shop__")
 
 
 async def test_an_unknown_tool_is_unknown_in_portuguese():
@@ -72,7 +78,8 @@ async def test_arguments_are_refused_in_portuguese():
         action = await front.says("manage_connections", {"action": "link"})
     assert missing == (
         "Os argumentos não servem para 'mcp__shop__opening_hours'; nada foi enviado.\n"
-        '- falta \'day\'; esperado {"type":"integer","minimum":1,"maximum":7}'
+        '- falta \'day\'; esperado {"type":"integer","minimum":1,"maximum":7}\n'
+        "Uso: mcp__shop__opening_hours(day: integer (1 to 7))"
     )
     assert "- 'day': 9 passa do máximo, 7; esperado {" in wrong
     assert own.startswith("campo 'queries': esperado `array`, recebido `int`. Exemplo válido: {")
@@ -84,9 +91,9 @@ async def test_a_search_without_hits_says_so_in_portuguese():
     async with gateway() as front:
         query = {"use_case": "when is it open", "server": "stores"}
         found = await front.says("search_tools", {"queries": [query]})
-    assert json.loads(found)["missing"] == [
-        {"server": "stores", "reason": "servidor desconhecido; há: shop"},
-    ]
+    assert found == (
+        "Nenhuma ferramenta serve: when is it open\nIndisponível: stores: servidor desconhecido; há: shop"
+    )
 
 
 async def test_a_shortened_result_says_in_portuguese_how_to_read_on():
@@ -94,7 +101,8 @@ async def test_a_shortened_result_says_in_portuguese_how_to_read_on():
         answer = json.loads(await front.says("call_tool", {"tool": SHOP}))
         id = answer["storage"]["resource"].rpartition("/")[2]
         assert answer["hint"] == (
-            f"read_result(id='{id}') mostra mais: páginas, ou JMESPath ou SQL sobre o que a prévia mostra"
+            f"call_tool(tool='read_result', arguments=dict(id='{id}')) mostra mais; também: offset=0, "
+            "limit=10, query='JMESPath', sql='SELECT … FROM result'"
         )
         assert await front.says("read_result", {"id": id, "limit": 0}) == (
             "'limit' deve ser um número inteiro de 1 a 1000"
@@ -139,7 +147,9 @@ async def test_each_answers_in_its_own_language():
 
 async def test_a_gateway_on_stdio_speaks_the_language_of_its_configuration(tmp_path: Path):
     config = tmp_path / "toolyard.toml"
-    config.write_text('[gateway]\nlocale = "pt-BR"\n[servers.shop]\nmodule = "tests.languages.shop"\n')
+    config.write_text(
+        '[gateway]\nview = "search"\nlocale = "pt-BR"\n[servers.shop]\nmodule = "tests.languages.shop"\n'
+    )
     command = [sys.executable, "-m", "toolyard", "stdio", "--config", str(config)]
     env = {"XDG_STATE_HOME": str(tmp_path), "PYTHONPATH": str(Path.cwd())}
     async with Client(command, env=env) as client:

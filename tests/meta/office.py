@@ -98,7 +98,7 @@ class Front(Yard):
         more = {key: options.pop(key) for key in ("session",) if key in options}
         each = {key: options.pop(key) for key in ("server", "limit", "category") if key in options}
         queries = [{"use_case": use_case, **each} for use_case in use_cases]
-        return (await self.meta("search_tools", {"queries": queries, **more}, **options))["structuredContent"]
+        return found_in(await self.meta("search_tools", {"queries": queries, **more}, **options))
 
     async def names(self, use_case: str, **options: Any) -> list[str]:
         (found,) = (await self.search(use_case, **options))["results"]
@@ -112,6 +112,11 @@ class Front(Yard):
         page = (await self.modern("tools/list", {}, **options)).result
         assert "nextCursor" not in page
         return {tool["name"]: tool for tool in page["tools"]}
+
+
+def found_in(result: dict[str, Any]) -> dict[str, Any]:
+    """What a program reads of a search's answer."""
+    return result["_meta"]["toolyard/search"]
 
 
 def in_thread(name: str) -> dict[str, str]:

@@ -53,16 +53,41 @@ async def test_a_name_that_leads_nowhere_is_answered_with_near_ones_and_the_advi
         assert "mcp__office__delete_message" not in await client.names("delete a message", limit=25)
 
 
-async def test_meta_tools_do_not_call_each_other():
+async def test_meta_tools_that_call_others_do_not_call_each_other():
     async with office() as (client, _):
         inner = {"tool": "mcp__office__send_email", "arguments": {"to": "ann"}}
-        for given in (("call_tool", inner), ("search_tools", {"queries": [{"use_case": "x"}]})):
-            result = await client.through(*given)
-            assert result["isError"] is True
-            assert "call it directly" in text_of(result)
+        result = await client.through("call_tool", inner)
+        assert result["isError"] is True
+        assert "call it directly" in text_of(result)
         done = await client.meta("call_tools", {"calls": [{"tool": "call_tool", "arguments": inner}]})
         assert done["isError"] is True
         assert "call it directly" in done["structuredContent"]["results"][0]["error"]
+
+
+async def test_a_meta_tool_that_is_not_listed_is_called_by_call_tool_as_by_its_name():
+    async with office() as (client, office_):
+        given = {"tools": ["mcp__office__send_email"]}
+        through = await client.through("describe_tools", given)
+        assert (
+            through["structuredContent"] == (await client.meta("describe_tools", given))["structuredContent"]
+        )
+        status = await client.through("manage_connections", {})
+        assert [one["server"] for one in status["structuredContent"]["connections"]] == ["office"]
+        calls = [{"tool": "mcp__office__send_email", "arguments": {"to": "ann"}}]
+        done = await client.through("call_tools", {"calls": calls})
+        assert (done["structuredContent"]["succeeded"], office_.sent) == (1, ["ann"])
+        wrong = await client.through("describe_tools", {"tools": 3})
+        assert wrong["isError"] is True
+        assert "Valid example" in text_of(wrong)
+
+
+async def test_arguments_that_do_not_fit_are_answered_with_the_signature():
+    async with office() as (client, _):
+        told = text_of(await client.through("mcp__office__send_email", {"urgency": "high"}))
+        assert told.endswith(
+            "It takes: mcp__office__send_email(to, subject?, urgency=1)\n"
+            "  to: Address of the recipient\n  urgency: From 1 to 5"
+        )
 
 
 async def test_a_tool_that_was_not_searched_for_answers_to_its_full_name_and_its_error_is_its_own():

@@ -34,7 +34,7 @@ async def test_the_mcp_client_holds_the_conversation_through_call_tool(mode: str
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_the_mcp_client_validates_what_a_search_answers_and_is_told_that_the_list_has_grown(mode: str):
+async def test_the_mcp_client_is_answered_with_signatures_and_is_told_that_the_list_has_grown(mode: str):
     async with (
         serving(Yard().server.asgi()) as served,
         front(at(served.url), search=SearchConfig(list_found=True)) as opened,
@@ -45,9 +45,9 @@ async def test_the_mcp_client_validates_what_a_search_answers_and_is_told_that_t
         async with peer.watching() as changed:
             found = await peer.meta("search_tools", queries=[{"use_case": "add two numbers"}])
             await soon(changed())
-        # The client holds structured content against the output schema of the list that it has read.
-        assert found.structured["results"][0]["results"][0]["tool"] == "mcp__up__add"
-        assert json.loads(found.text) == found.structured
+        (need,) = found.structured["results"]
+        assert need["tools"][0].startswith("mcp__up__add(a: ")
+        assert found.text == "\n".join(need["tools"])
         tools = await peer.tools()
         assert set(tools) - before >= {"mcp__up__add"}
         assert tools["mcp__up__add"]["title"] == "Addition"
@@ -63,7 +63,7 @@ async def test_a_gateway_on_stdio_is_searched_and_called_in_the_same_way_as_one_
     config = tmp_path / "toolyard.toml"
     environment = ", ".join(f'{name} = "{value}"' for name, value in ENVIRONMENT.items())
     config.write_text(
-        f'[gateway]\nstate_dir = "{tmp_path}"\n[search]\nlist_found = true\n'
+        f'[gateway]\nview = "search"\nstate_dir = "{tmp_path}"\n[search]\nlist_found = true\n'
         f'[servers.up]\ncommand = "{command}"\n'
         f"args = {json.dumps(args)}\nenv = {{ {environment} }}\n"
     )
@@ -71,7 +71,7 @@ async def test_a_gateway_on_stdio_is_searched_and_called_in_the_same_way_as_one_
     program = StdioServerParameters(command=start, args=[*more, "stdio", "--config", str(config)])
     async with connect(program, mode, MODERN) as peer:
         found = await peer.meta("search_tools", queries=[{"use_case": "ask the person for a name"}])
-        assert found.structured["results"][0]["results"][0]["tool"] == "mcp__up__greet"
+        assert found.structured["results"][0]["tools"][0].startswith("mcp__up__greet(")
         peer.person.answer = {"action": "accept", "content": {"name": "Ada"}}
         assert (await peer.call("greet")).text == "Hello Ada"
         assert "mcp__up__greet" in await peer.tools()

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.app.speaker import TOOLS_CHANGED, Speaker, speaking, tool
 from tests.app.yard import at, yard
-from tests.meta.office import Front, front
+from tests.meta.office import Front, front, text_of
 from toolyard.config import InProcess, ServerConfig
 
 ABOUT = {
@@ -65,12 +65,16 @@ async def test_a_description_stands_before_those_of_its_tools_in_answers_and_is_
         for one in found["results"]:
             assert one["description"].startswith("[orders of the shop")
             assert "] " in one["description"][:125]
+        text = text_of(await client.meta("search_tools", {"queries": ["query the orders"]}))
+        assert "\nshort: orders of the shop" in text
+        assert "\nlong: orders of the shop" in text
+        assert "[orders" not in text
         names = [one["tool"] for one in found["results"]][:2]
         answer = await client.meta("describe_tools", {"tools": names})
         shown = answer["structuredContent"]["tools"]
         assert all(one["description"].startswith("[orders of the shop") for one in shown)
         about = (await client.modern("server/discover")).result["instructions"]
-        assert ": orders of the shop)" in about
+        assert "(orders of the shop)" in about
 
 
 async def test_every_tool_of_a_described_server_says_so_in_the_list_of_everything_but_not_in_its_own():

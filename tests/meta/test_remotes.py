@@ -7,7 +7,7 @@ from typing import Any
 from tests.app.speaker import Exchange, Speaker, speaking, text, tool
 from tests.app.yard import at
 from tests.meta.apps import Apps
-from tests.meta.office import Front, front, in_thread, text_of
+from tests.meta.office import Front, found_in, front, in_thread, text_of
 from toolyard.config import SearchConfig
 
 PATIENT = SearchConfig(remote_seconds=5.0, list_found=True)
@@ -115,13 +115,13 @@ async def test_a_query_for_one_of_our_servers_does_not_leave_and_the_answers_sta
             {"use_case": "send an email", "server": "gmail"},
         ]
         result = await client.meta("search_tools", {"queries": queries})
-        ours, theirs, app = result["structuredContent"]["results"]
+        ours, theirs, app = found_in(result)["results"]
         assert [one["server"] for one in ours["results"]] == ["mail"]
         assert {one["server"] for one in (*theirs["results"], *app["results"])} == {"apps"}
         assert [[query.server for query in asked] for asked in apps.asked] == [["apps", "gmail"]]
         apps.finds = ["MAIL_SEND"]
         only = await client.meta("search_tools", {"queries": [{"use_case": "quantum", "server": "apps"}]})
-        assert only["structuredContent"]["source"] == "composio"
+        assert found_in(only)["source"] == "composio"
         await client.meta("search_tools", {"queries": queries[:1]})
         assert len(apps.asked) == 2
 

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, silent, speaking, tool
 from tests.app.yard import at, yard
-from tests.meta.office import Front, front, in_thread, office, text_of
+from tests.meta.office import Front, found_in, front, in_thread, office, text_of
 from tests.serving import PATIENCE, Line, modern
 from toolyard.config import ResultsConfig, SearchConfig, ServerConfig, Stdio
 
-META = ["search_tools", "describe_tools", "call_tool", "call_tools", "manage_connections"]
+META = ["search_tools", "call_tool"]
 LISTING = SearchConfig(list_found=True)
 GONE = ServerConfig(name="gone", where=Stdio(command="/nowhere/to/be/found"))
 
@@ -34,8 +34,26 @@ async def test_every_query_has_an_entry_in_its_place_and_all_of_it_is_as_the_con
                 ]
             },
         )
-        answer = result["structuredContent"]
-        assert json.loads(text_of(result)) == answer
+        assert text_of(result).split("\n") == [
+            "# write an invoice for a customer",
+            "mcp__office__create_invoice(customer, amount: number) Write an invoice for a customer",
+            "# send an email to somebody",
+            "mcp__office__send_email(to, subject?, urgency=1) Send an email to somebody",
+            "  to: Address of the recipient",
+            "  urgency: From 1 to 5",
+            "mcp__office__delete_message(number: integer) [destructive] Delete an email",
+            "mcp__office__list_messages(folder=inbox) [read] Show the emails of a folder",
+            "mcp__office__create_invoice (see above)",
+            "mcp__office__photograph() Take a picture of the office",
+        ]
+        told = result["structuredContent"]["results"]
+        assert [one["need"] for one in told] == [
+            "write an invoice for a customer",
+            "send an email to somebody",
+        ]
+        lines = [line for one in told for line in (f"# {one['need']}", *one["tools"])]
+        assert "\n".join(lines) == text_of(result)
+        answer = found_in(result)
         assert list(answer) == ["results", "session", "source", "missing"]
         invoice, mail = answer["results"]
         assert invoice["query"] == {
@@ -46,13 +64,12 @@ async def test_every_query_has_an_entry_in_its_place_and_all_of_it_is_as_the_con
         assert [one["tool"] for one in invoice["results"]] == ["mcp__office__create_invoice"]
         assert invoice["total_results"] >= 1
         best = mail["results"][0]
-        shown = "tool server title description score recommended connected auth input_schema"
+        shown = "tool server title description score recommended connected auth"
         assert list(best) == shown.split()
         assert best["tool"] == "mcp__office__send_email"
         assert (best["server"], best["title"], best["auth"]) == ("office", "Send an email", "none")
         assert best["recommended"] is best["connected"] is True
         assert 0.5 < best["score"] <= 1
-        assert best["input_schema"]["required"] == ["to"]
         assert len(mail["results"]) <= 5
         session = answer["session"]
         assert list(session) == ["id", "ttl", "expires_at", "generated", "source"]
@@ -65,7 +82,7 @@ async def test_every_query_has_an_entry_in_its_place_and_all_of_it_is_as_the_con
     [
         ({}, "'queries' is required"),
         ({"queries": []}, "length >= 1"),
-        ({"queries": "send an email"}, "expected `array`"),
+        ({"queries": 3}, "expected `array`"),
         ({"queries": [{"use_case": " "}]}, "use_case"),
         ({"queries": [{"query": "send an email"}]}, "use_case' is required"),
         ({"queries": [{"use_case": "x", "limit": 0}]}, ">= 1"),
@@ -79,26 +96,28 @@ async def test_queries_that_cannot_be_understood_are_answered_with_right_ones(ar
         result = await client.meta("search_tools", arguments)
         assert result["isError"] is True
         assert fault in text_of(result)
-        assert '{"queries":[{"use_case":"' in text_of(result)
+        assert '{"queries":["send an email to a customer"]}' in text_of(result)
         assert "structuredContent" not in result
 
 
-async def test_definitions_stay_under_1500_tokens_whatever_is_mounted_and_no_upstream_tool_is_listed():
+async def test_definitions_and_instructions_take_300_tokens_at_most_and_no_upstream_tool_is_listed():
     tools = [tool(f"tool_{number}", description="does a thing " * 20) for number in range(300)]
     async with speaking(Speaker("modern", tools)) as url, front(at(url), results=ResultsConfig()) as client:
         page = (await client.modern("tools/list")).result
-        assert [item["name"] for item in page["tools"]] == [*META, "read_result"]
+        assert [item["name"] for item in page["tools"]] == META
         encode = bpe_openai.get_encoding("o200k_base").encode
-        assert len(encode(json.dumps(page["tools"], separators=(",", ":")))) < 1500
         about = (await client.modern("server/discover")).result
-        assert "up (300)" in about["instructions"]
-        assert len(encode(about["instructions"])) < 150
+        assert "Servers: up" in about["instructions"]
+        definitions = json.dumps(page["tools"], separators=(",", ":"))
+        assert len(encode(definitions)) + len(encode(about["instructions"])) <= 300
+        always = [item["name"] for item in page["tools"] if item["_meta"] == {"anthropic/alwaysLoad": True}]
+        assert always == META
+        assert "resources" not in about["capabilities"]
 
 
-async def test_schemas_come_for_the_best_within_the_budget_and_the_rest_by_describe_tools():
+async def test_whole_schemas_come_by_describe_tools():
     async with office(SearchConfig(schema_tokens=40)) as (client, _):
-        (found,) = (await client.search("send an email to somebody", limit=5))["results"]
-        without = [one["tool"] for one in found["results"] if "input_schema" not in one]
+        without = (await client.names("send an email to somebody", limit=5))[1:]
         assert without
         described = (await client.meta("describe_tools", {"tools": [*without, "mcp__office__send_emails"]}))[
             "structuredContent"
@@ -117,7 +136,9 @@ async def test_an_answer_has_an_end_however_much_is_asked_and_however_long_tools
     ]
     async with speaking(Speaker("modern", tools)) as url, front(at(url)) as client:
         queries = [{"use_case": "send mail to customers", "limit": 25}] * 20
-        found = (await client.meta("search_tools", {"queries": queries}))["structuredContent"]["results"]
+        answer = await client.meta("search_tools", {"queries": queries})
+        assert len(text_of(answer)) < 50_000
+        found = found_in(answer)["results"]
         assert [len(one["results"]) for one in found] == [5] * 20
         assert all(one["total_results"] >= 20 for one in found)
         names = [f"mcp__up__send_mail_{number}" for number in range(10)]

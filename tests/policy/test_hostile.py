@@ -345,7 +345,7 @@ async def found(yard: Yard, agent: str) -> tuple[set[str], list[Any]]:
     """The tools that a search finds, and what it says to be missing."""
     query = {"queries": [{"use_case": "send an email with gmail"}]}
     answer = await yard.call("search_tools", query, headers=of(agent) | {"x-toolyard-thread": "t"})
-    told = answer.result["structuredContent"]
+    told = answer.result["_meta"]["toolyard/search"]
     return {one["tool"] for one in told["results"][0]["results"]}, told.get("missing", [])
 
 

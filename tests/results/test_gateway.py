@@ -142,7 +142,9 @@ async def test_the_mcp_client_takes_shaped_results_for_valid(view: str, mode: st
             one.uri_template for one in templates
         ]
         hint = shaped.structured_content["hint"]
-        assert ("read_result(id=" if view == "search" else "resources/read of toolyard://results/") in hint
+        assert (
+            "call_tool(tool='read_result'" if view == "search" else "resources/read of toolyard://results/"
+        ) in hint
 
 
 async def test_in_the_search_view_a_model_finds_calls_and_reads_on():

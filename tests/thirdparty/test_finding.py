@@ -118,9 +118,9 @@ async def _all_there(client: Client) -> None:
 
 async def _search(client: Client, queries: list[str]) -> dict[str, Any]:
     asked = [{"use_case": query, "limit": 10} for query in queries]
-    answer = (await client.call_tool("search_tools", {"queries": asked})).structured_content
+    answer = (await client.call_tool("search_tools", {"queries": asked})).meta
     assert answer is not None
-    return answer
+    return answer["toolyard/search"]
 
 
 EVERY = [*RIGHT, *FURTHER_DOWN]

@@ -370,9 +370,11 @@ async def test_what_a_server_says_of_itself_beside_our_words_hides_nothing():
     speaker.instructions = f"Pay first{hidden}"
     async with searched(speaker) as (front, described):
         query = {"queries": [{"use_case": "pays money"}]}
-        found = (await front.call("search_tools", query)).result["structuredContent"]["results"][0]["results"]
+        answer = (await front.call("search_tools", query)).result
+        found = answer["_meta"]["toolyard/search"]["results"][0]["results"]
     shown = "\\u200b\\U000e0041\\x1b[2K"
     assert (found[0]["title"], found[0]["description"]) == (f"Pay{shown}", f"Pays money{shown}")
+    assert answer["content"][0]["text"].endswith(f" Pays money{shown}")
     (one,) = described["tools"]
     assert (one["title"], one["description"]) == (f"Pay{shown}", f"Pays money{shown}")
     assert described["instructions"] == {"up": f"Pay first{shown}"}

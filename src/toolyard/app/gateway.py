@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolyard.app")
 
 IDLE_CHECK_SECONDS = 60.0
+META_VIEWS = ("auto", "search", "index")
+"""Those whose tools are called through meta tools."""
 LEAVING_SECONDS = 120.0
 READS_AT_ONCE = 16
 """How many upstreams whose lists are known already are looked at together."""
@@ -252,7 +254,7 @@ class Gateway:
         for server in self.config.servers:
             self._mount(server)
         self.catalogue.arrange([server.name for server in self.config.servers])
-        if self.config.gateway.view == "search":
+        if self.config.gateway.view in ("auto", "search"):
             await self.search.start()
         self._idle_check = asyncio.create_task(self._close_idle())
 
@@ -374,7 +376,7 @@ class Gateway:
             grants = self.callers if self.callers.makes_grants(self.config) else None
             self._views[""] = (
                 self.search.view(self.config, implementation, grants)
-                if settings.view == "search"
+                if settings.view in META_VIEWS
                 else AllView(self._context, implementation, settings.instructions)
             )
         return self._views[""]

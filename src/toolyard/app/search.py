@@ -19,6 +19,7 @@ from ..file_access import explain
 from ..kit.events import TOOLS_CHANGED, ChangeEvent
 from ..search.documents import ToolQuery, document_of
 from ..search.feedback import ResultSizes, SearchFeedback
+from ..views.auto import AutoView
 from ..views.context import MetaToolContext, ViewContext
 from ..views.dialects import DIALECTS
 from ..views.dialects.native import GrantMaker, NativeDialect
@@ -193,7 +194,12 @@ class GatewaySearch:
         """`grants`: what makes tokens for sub-agents, where callers may have them made."""
         made = {"native": lambda: NativeDialect(grants), **DIALECTS}
         dialects = [made[name]() for name in config.gateway.dialects]
-        return SearchView(self.context, dialects, implementation, config.gateway.instructions)
+        own = config.gateway.instructions
+        # An index and a choice are of our own meta tools; a prompt that was written for others searches.
+        if config.gateway.view == "search" or config.gateway.dialects != ("native",):
+            return SearchView(self.context, dialects, implementation, own)
+        always = "index" if config.gateway.view == "index" else None
+        return AutoView(self.context, dialects, implementation, own, always)
 
     def reload(self, config: Config) -> None:
         relisted = self.context.settings.list_found != config.search.list_found

@@ -140,10 +140,17 @@ def with_server_description(item: UpstreamItem, about: str) -> UpstreamItem:
 def full_description(about: str, description: Any) -> str:
     """A tool's description after that of its server. It comes from outside, so it may not be a string."""
     own = description if isinstance(description, str) else ""
-    if not about:
-        return own
+    return f"{_before(about)}{own}".rstrip() if about else own
+
+
+def own_description(about: str, description: str) -> str:
+    """A tool's own part of its full description."""
+    return description.removeprefix(_before(about)) if about else description
+
+
+def _before(about: str) -> str:
     about = about if len(about) <= MAX_ABOUT else about[: MAX_ABOUT - 1] + "…"
-    return f"[{about}] {own}".rstrip()
+    return f"[{about}] "
 
 
 def name_filter(allow: Iterable[str], deny: Iterable[str]) -> Callable[[str], bool]:

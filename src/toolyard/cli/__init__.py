@@ -25,6 +25,7 @@ COMMANDS = {
     "list": "commands.list",
     "search": "commands.search",
     "show": "commands.show",
+    "show-view": "commands.show_view",
     "call": "commands.call:call",
     "read": "commands.call:read",
     "prompt": "commands.call:prompt",

@@ -116,7 +116,7 @@ class Broken(Struct, frozen=True, kw_only=True):
 
 
 class GatewayConfig(Struct, frozen=True, kw_only=True):
-    view: Literal["search", "all", "bare"] = "search"
+    view: Literal["auto", "search", "index", "all", "bare"] = "auto"
     server: str = ""
     dialects: tuple[str, ...] = ("native",)
     search_first: bool = True

@@ -45,7 +45,7 @@ from .values import (
 )
 
 GATEWAY: dict[str, Reader] = {
-    "view": one_of("search", "all", "bare"),
+    "view": one_of("auto", "search", "index", "all", "bare"),
     "server": text,
     "dialects": some_of("native", "suna", "composio", "rube"),
     "search_first": flag,

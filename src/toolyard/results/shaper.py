@@ -111,7 +111,9 @@ class ResultPolicies:
     def reconfigure(self, config: Config) -> None:
         self._config = config
         self._servers = {server.name: server for server in config.servers}
-        self._shape_always = config.gateway.view == "search" and "suna" in config.gateway.dialects
+        self._shape_always = (
+            config.gateway.view in ("auto", "search", "index") and "suna" in config.gateway.dialects
+        )
         self._known: dict[str, tuple[CatalogueEntry, ResultPolicy]] = {}
 
     def of(self, entry: CatalogueEntry) -> ResultPolicy:

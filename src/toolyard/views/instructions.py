@@ -10,6 +10,8 @@ from ..upstream.attribution import cut, quoted
 MAX_EACH = 2_000
 MAX_ALL = 20_000
 MAX_NAMED = 50
+MAX_SERVERS = 300
+"""Characters about the servers where tools are found: names, and what some are for."""
 
 
 def _quotes() -> str:
@@ -21,18 +23,8 @@ def _quotes() -> str:
 
 def _how_to_search() -> str:
     return said(
-        """\
-Tools are found, not listed:
-1. search_tools with what you want to do, in plain words; one query for each step.
-2. describe_tools for a tool whose input_schema was not in the answer.
-3. call_tool with its full name and arguments; call_tools for several that do not need each other.
-Use manage_connections for servers and apps that are not connected.""",
-        """\
-As ferramentas são encontradas, não listadas:
-1. search_tools com o que você quer fazer, em palavras simples; uma consulta para cada passo.
-2. describe_tools para uma ferramenta cujo input_schema não veio na resposta.
-3. call_tool com o nome completo e os argumentos; call_tools para várias que não dependem umas das outras.
-Use manage_connections para servidores e aplicativos que não estão conectados.""",
+        "Tools are found, not listed: search_tools, then call_tool.",
+        "As ferramentas são encontradas, não listadas: search_tools, depois call_tool.",
     )
 
 
@@ -63,27 +55,35 @@ def how_to_search(own: str, meta_tools: Sequence[str], catalogue: VisibleCatalog
                 f"As ferramentas são encontradas, não listadas. Comece com {first}.",
             )
         )
-    servers = list(catalogue.servers.values())
-    if servers:
-        names = [_named(server) for server in servers[:MAX_NAMED]]
-        left = len(servers) - MAX_NAMED
-        shown = ", ".join([*names, *([said(f"and {left} more", f"e mais {left}")] if left > 0 else [])])
-        parts.append(
-            said(
-                f"Servers, and how many tools each has: {shown}",
-                f"Servidores, e quantas ferramentas cada um tem: {shown}",
-            )
-        )
+    if shown := _servers(list(catalogue.servers.values())):
+        parts.append(said(f"Servers: {shown}", f"Servidores: {shown}"))
     return "\n\n".join([*parts, *_not_available(catalogue)])
 
 
-def _named(server: VisibleServer) -> str:
-    count = len(server.entries["tools"])
-    return (
-        f"{server.name} ({count}: {cut(server.description, MAX_ABOUT)})"
-        if server.description
-        else f"{server.name} ({count})"
-    )
+def how_to_call(own: str, catalogue: VisibleCatalogue) -> str:
+    """Build the instructions of an index: its tool says how tools are called, so only what else is known."""
+    servers = [server for server in catalogue.servers.values() if server.description]
+    shown = _servers(servers)
+    parts = [*([own] if own else []), *([said(f"Servers: {shown}", f"Servidores: {shown}")] if shown else [])]
+    return "\n\n".join([*parts, *_not_available(catalogue)])
+
+
+def _servers(servers: Sequence[VisibleServer]) -> str:
+    """Name the servers within a budget, with what each is for as far as there is room."""
+    names = [server.name for server in servers[:MAX_NAMED]]
+    room = MAX_SERVERS - sum(len(name) + 2 for name in names)
+    while names and room < 0:
+        room += len(names.pop()) + 2
+    shown: list[str] = []
+    for name, server in zip(names, servers, strict=False):
+        about = cut(server.description, min(MAX_ABOUT, max(1, room - 3))) if server.description else ""
+        if about and len(about) + 3 <= room and len(about) >= min(len(server.description), 20):
+            room -= len(about) + 3
+            shown.append(f"{name} ({about})")
+        else:
+            shown.append(name)
+    left = len(servers) - len(names)
+    return ", ".join([*shown, *([said(f"and {left} more", f"e mais {left}")] if left else [])])
 
 
 def _not_available(catalogue: VisibleCatalogue) -> list[str]:

@@ -38,12 +38,18 @@ def read_resource_hint() -> str:
     )
 
 
-def read_result_hint() -> str:
+def read_result_hint(*, is_listed: bool = True) -> str:
+    """Say how `read_result` shows more; one that is not listed is called through `call_tool`."""
     queries = said("JMESPath or SQL", "JMESPath ou SQL") if answers_sql() else "JMESPath"
-    return said(
-        f"{READ_RESULT}(id='{{id}}') shows more of it: pages, or {queries} over what the preview shows",
-        f"{READ_RESULT}(id='{{id}}') mostra mais: páginas, ou {queries} sobre o que a prévia mostra",
-    )
+    if is_listed:
+        return said(
+            f"{READ_RESULT}(id='{{id}}') shows more of it: pages, or {queries} over what the preview shows",
+            f"{READ_RESULT}(id='{{id}}') mostra mais: páginas, ou {queries} sobre o que a prévia mostra",
+        )
+    sql = ", sql='SELECT … FROM result'" if answers_sql() else ""
+    options = f"offset=0, limit=10, query='JMESPath'{sql}"
+    call = f"call_tool(tool='{READ_RESULT}', arguments=dict(id='{{id}}'))"
+    return said(f"{call} shows more of it; also: {options}", f"{call} mostra mais; também: {options}")
 
 
 def result_template() -> dict[str, Any]:

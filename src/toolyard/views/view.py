@@ -47,7 +47,7 @@ from ..wire.types import CallToolResult, Implementation, ListParams, Result, Set
 from ..wire.versions import MODERN_VERSIONS
 from .context import MetaToolContext, ViewContext
 from .dialects.definitions import Dialect, MetaTool, RenamingDialect, StrictDialect, refusal
-from .dialects.native import read_result_tool
+from .dialects.native import CALL_TOOL, arguments_within, read_result_tool
 from .forwarding import (
     RequestForwarder,
     is_offered,
@@ -454,6 +454,11 @@ class AllView(View):
         visible = catalogue.servers
         return any(is_offered(visible[server], own) for server in servers)
 
+    @property
+    def announces_results(self) -> bool:
+        """Whether stored results alone are a reason to announce resources."""
+        return self.context.stored is not None
+
     def _instructions(self, call: Call) -> str:
         return instructions(self._own_instructions, self.context.visible(call))
 
@@ -466,7 +471,7 @@ class AllView(View):
         found = [server.identity.capabilities for server in catalogue.servers.values()]
         # Upstreams mounted later may add other capabilities; tools are always there.
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
-        if self.context.stored is not None:
+        if self.announces_results:
             capabilities["resources"] = {}
         capabilities |= {
             name: offer for name, offer in OPTIONAL_CAPABILITIES.items() if any(name in one for one in found)
@@ -502,9 +507,11 @@ class SearchView(AllView):
             for dialect in dialects:
                 for tool in dialect.tools():
                     self._tools.setdefault(tool.name, tool)
-            if context.view_context.stored is not None:
-                self._tools.setdefault(READ_RESULT, read_result_tool(context.view_context.stored))
-        self._definitions = [encode(tool.shown()) for tool in self._tools.values()]
+            stored = context.view_context.stored
+            if stored is not None:
+                is_listed = CALL_TOOL not in self._tools
+                self._tools.setdefault(READ_RESULT, read_result_tool(stored, is_listed=is_listed))
+        self._definitions = [encode(tool.shown()) for tool in self._tools.values() if tool.is_listed]
         self._strict = [dialect for dialect in dialects if isinstance(dialect, StrictDialect)]
         searches = [dialect.search_tool for dialect in dialects]
         self.meta_tools = MetaToolService(
@@ -516,7 +523,12 @@ class SearchView(AllView):
 
     @property
     def read_hint(self) -> str:
-        return read_result_hint()
+        return read_result_hint(is_listed=CALL_TOOL not in self._tools)
+
+    @property
+    def announces_results(self) -> bool:
+        """They are read by `read_result`; Claude Code shows its model three more tools for resources."""
+        return False
 
     # Lists
 
@@ -583,6 +595,8 @@ class SearchView(AllView):
             return await self._call_directly(call, name, params)
         try:
             arguments = decode_params(params.get("arguments", Raw(b"{}")), dict[str, Any])
+            if name == CALL_TOOL and (within := self._within(arguments)) is not None:
+                tool, name, arguments = within, within.name, arguments_within(arguments)
             work = partial(tool.answer, self.meta_tools, call, arguments)
             answer = await (self.context.counted(call, tool, work) if tool.is_counted else work())
         except (ToolError, UpstreamError) as error:  # for the model to read
@@ -595,6 +609,11 @@ class SearchView(AllView):
             return answer.body
         await self.context.note_answered(call, name, answer.is_error is True)
         return stamped(call, answer, self._info)
+
+    def _within(self, arguments: dict[str, Any]) -> MetaTool | None:
+        """Return the meta tool that `call_tool` is to call: a host calls only what is listed."""
+        name = arguments.get("tool")
+        return self._tools.get(name) if isinstance(name, str) and name != CALL_TOOL else None
 
     async def _call_directly(self, call: Call, name: str, params: Params) -> Any:
         """Calls a tool by its full name, or by a dialect's name for it."""
@@ -634,7 +653,8 @@ def _is_pinned(server: VisibleServer, tool: CatalogueEntry) -> bool:
 
 def _refused(tool: MetaTool, reason: str) -> CallToolResult:
     """Structured content of another form than the tool's own would be an error to clients."""
-    return refusal(reason) if tool.output_schema is None else error_result(reason)
+    plain = tool.output_schema is not None or tool.refuses_in_words
+    return error_result(reason) if plain else refusal(reason)
 
 
 def stamped(call: Call, result: CallToolResult, info: Raw) -> CallToolResult:

@@ -196,8 +196,8 @@ async def test_a_session_of_the_gateway_s_own_search_names_the_workbench_of_comp
     async with yard(*servers, identify=identify, view="search") as gateway:
         asked = {"queries": [{"use_case": "run python code"}]}
         thread = {"x-toolyard-thread": "t"}
-        found = (await gateway.call("search_tools", asked, headers=thread)).result["structuredContent"]
-        session = found["session"]["id"]
+        answer = (await gateway.call("search_tools", asked, headers=thread)).result
+        session = answer["_meta"]["toolyard/search"]["session"]["id"]
         await done(gateway, "mcp__local_toolkit__write_local_file", path="a.txt", content="from here")
         await done(
             gateway,

@@ -1,8 +1,8 @@
 """A model that follows a case's script, so that evals run without any API and cost nothing.
 
-It behaves as a model would in either view: a tool that is listed is called directly; one that is not is
-searched for first, and called if the search finds it. Its tokens are counted from the requests that a real
-model would be sent.
+It behaves as a model would in any view: a tool that is listed is called directly; one that is not is called
+through `call_tool`, after a search that finds it where there is one. Its tokens are counted from the
+requests that a real model would be sent.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ class ScriptedCaseModel:
         listed = {tool.name for tool in request.tools}
         if step.tool in listed:
             return ToolUsePart(id, step.tool, step.arguments)
-        if CALL not in listed or any(step.tool in text for use, text in exchanges if use.name == SEARCH):
+        if SEARCH not in listed or any(step.tool in text for use, text in exchanges if use.name == SEARCH):
             return ToolUsePart(id, CALL, {"tool": step.tool, "arguments": step.arguments})
         query = self._query(step, [use for use, _ in exchanges])
         if query is None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...config import Config
     from ...telemetry.run_spans import RunSpans
 
-GatewayView = Literal["search", "all"]
+GatewayView = Literal["auto", "search", "index", "all"]
 
 
 class GatewayChoice(Struct, frozen=True, kw_only=True):

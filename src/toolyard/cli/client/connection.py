@@ -342,7 +342,7 @@ def _for_people(config: Config) -> Config:
 
     Servers are waited for here, before the first list, and not again with every list.
     """
-    view = "all" if config.gateway.view == "search" else config.gateway.view
+    view = "bare" if config.gateway.view == "bare" else "all"
     gateway = replace(config.gateway, view=view, list_wait=0.0)
     return replace(config, gateway=gateway, results=replace(config.results, shape=False))
 

@@ -41,16 +41,18 @@ def find_tool(client: CliSession, name: str, where: ConnectOptions) -> dict[str,
         return tools[name]
     if name in client.about.unlisted:
         return dict(client.about.unlisted[name])
-    if "describe_tools" in tools:
-        return _describe_tool(client, tools["describe_tools"], name, where)
+    caller = tools.get("call_tool", {})
+    if set(as_object(as_object(caller.get("inputSchema")).get("properties"))) == {"tool", "arguments"}:
+        return _describe_tool(client, caller, name, where)
     raise unknown_name_error("tool", name, tools, client, where)
 
 
 def _describe_tool(
-    client: CliSession, describe: dict[str, Any], name: str, where: ConnectOptions
+    client: CliSession, caller: dict[str, Any], name: str, where: ConnectOptions
 ) -> dict[str, Any]:
     """A gateway that shows few of its tools tells of the others when asked, and why one is not there."""
-    answer = as_object(client.call_tool(describe, {"tools": [name]}).get("structuredContent"))
+    asked = {"tool": "describe_tools", "arguments": {"tools": [name]}}
+    answer = as_object(client.call_tool(caller, asked).get("structuredContent"))
     words = {"title": "title", "description": "description", "annotations": "annotations"}
     words |= {"input_schema": "inputSchema", "output_schema": "outputSchema"}
     for tool in map(as_object, as_list(answer.get("tools"))):

@@ -86,8 +86,9 @@ def agent_options(command: F) -> F:
         click.option("--url", metavar="URL", help="A running gateway. Default: one in this process."),
         click.option(
             "--view",
-            type=click.Choice(["search", "all"]),
-            help="How tools are offered: found by search, or all listed. Default: as the configuration says.",
+            type=click.Choice(["auto", "search", "index", "all"]),
+            help="How tools are offered: found by search, in an index, or all listed. Default: as the "
+            "configuration says.",
         ),
         click.option("--resume", metavar="RUN", help="Go on with a run: its id, its folder, or `last`."),
         click.option(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 VARIED = ("view", "config", "model", "agents")
-VIEWS: tuple[GatewayView, ...] = ("search", "all")
+VIEWS: tuple[GatewayView, ...] = ("auto", "search", "index", "all")
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):

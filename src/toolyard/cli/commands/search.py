@@ -155,7 +155,7 @@ async def _searched(config: "Config", query: Any, user: Terminal) -> "SearchAnsw
 
     gateway = loader.make_gateway(config, None)
     try:
-        await _started(gateway, config.gateway.list_wait, user)
+        await started(gateway, config.gateway.list_wait, user)
         view = gateway.view()
         assert isinstance(view, SearchView)
         caller = Caller(LATEST_MODERN, {}, identity=Identity(Principal(agent="toolyard-search")))
@@ -164,7 +164,7 @@ async def _searched(config: "Config", query: Any, user: Terminal) -> "SearchAnsw
         await gateway.close()
 
 
-async def _started(gateway: "Gateway", wait: float, user: Terminal) -> None:
+async def started(gateway: "Gateway", wait: float, user: Terminal) -> None:
     """Start the gateway and wait for servers that are new or failed last time."""
     from ..client.connection import wait_for_servers
 
@@ -175,8 +175,10 @@ async def _started(gateway: "Gateway", wait: float, user: Terminal) -> None:
 
 def _as_json(answer: "SearchAnswer", explain: bool) -> dict[str, Any]:
     shown = answer.shown()
-    if explain:
-        for finding, entry in zip(answer.findings, shown["results"], strict=True):
-            for found, item in zip(finding.results, entry["results"], strict=True):
+    for finding, entry in zip(answer.findings, shown["results"], strict=True):
+        for found, item in zip(finding.results, entry["results"], strict=True):
+            if found.input_schema is not None:
+                item["input_schema"] = found.input_schema
+            if explain:
                 item["parts"] = found.parts
     return shown

@@ -42,6 +42,11 @@ class MetaTool(Struct, kw_only=True):
     """Whether limits count it, because it searches or asks servers. Calls that it makes count anyway."""
     annotations: dict[str, Any] = {}
     output_schema: dict[str, Any] | None = None
+    meta: dict[str, Any] = {}
+    refuses_in_words: bool = False
+    """Whether an error is words alone, without Composio's form of them."""
+    is_listed: bool = True
+    """Whether `tools/list` has it; one that is not listed is called by name, or through `call_tool`."""
 
     def shown(self) -> dict[str, Any]:
         """Return it in the form of `tools/list`."""
@@ -53,6 +58,8 @@ class MetaTool(Struct, kw_only=True):
             shown["outputSchema"] = self.output_schema
         if self.annotations:
             shown["annotations"] = self.annotations
+        if self.meta:
+            shown["_meta"] = self.meta
         return shown
 
 

@@ -1,8 +1,8 @@
-"""The native dialect: `search_tools`, `describe_tools`, `call_tool`, `call_tools`, `manage_connections`,
-and `make_grant` where callers may lend their rights.
+"""The native dialect: `search_tools` and `call_tool`, and `make_grant` where callers may lend their rights.
 
-Also has `read_result`, which every view with stored results offers. A model reads these definitions before
-anything else, so they are short: a test counts their tokens.
+`describe_tools`, `call_tools`, `manage_connections` and `read_result`, which every view with stored results
+has, are called by `call_tool` or by name and not listed: answers name them where they are needed. A model
+reads the definitions before anything else, so they are short: a test counts their tokens.
 """
 
 from collections.abc import Sequence
@@ -23,143 +23,69 @@ from ...search.documents import ToolQuery
 from ...state.store import StateError
 from ...wire.call import Call, Principal
 from ...wire.types import CallToolResult, Text
-from ..meta.search import MAX_LIMIT
 from ..meta.service import MAX_ITEMS, MAX_QUERIES, MAX_USE_CASE, MetaToolService
 from ..meta.tools import BatchItem, BatchResult
 from ..stored_results import READ_RESULT, StoredResults
 from .definitions import MetaTool
+from .search_answer import search_result
 
+CALL_TOOL = "call_tool"
 MAKE_GRANT = "make_grant"
 MAX_MINUTES = 60 * 24 * 366
 
-_FOUND = {
-    "type": "object",
-    "properties": {
-        "tool": {"type": "string"},
-        "server": {"type": "string"},
-        "description": {"type": "string"},
-        "score": {"type": "number"},
-        "recommended": {"type": "boolean"},
-        "connected": {"type": "boolean"},
-        "auth": {"type": "string"},
-        "input_schema": {"type": "object"},
-    },
-    "required": ["tool", "server", "score"],
-}
 _READS = {"readOnlyHint": True, "openWorldHint": False}
+_LOADED = {"anthropic/alwaysLoad": True}
+"""Claude Code defers what a server lists, and would have to search for the tools that search."""
 
 
-def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[str, Any]]:
+def native_definitions(queries: int, items: int) -> dict[str, dict[str, Any]]:
     """Return description, schemas and hints by name, with these upper limits."""
-    session = {
-        "type": "string",
-        "description": said(
-            "session.id of an earlier answer, to go on with it",
-            "session.id de uma resposta anterior, para continuar a partir dela",
-        ),
-    }
-    tool = {
-        "type": "string",
-        "description": said("Full name, as search_tools gave it", "Nome completo, como search_tools o deu"),
-    }
-    given = {
-        "type": "object",
-        "description": said("As in the tool's input_schema", "Como no input_schema da ferramenta"),
-    }
+    tool = {"type": "string", "description": said("Full name", "Nome completo")}
+    # Without `additionalProperties` some hosts show an object that takes nothing.
+    given: dict[str, Any] = {"type": "object", "additionalProperties": True}
     return {
         "search_tools": {
             "description": said(
-                "Find tools for what you want to do, among all that are available. Begin here. One query for "
-                "each step of the task, in plain words. A result without input_schema: describe_tools; one "
-                "that is not connected: manage_connections. Then call_tool with its full name.",
-                "Encontra ferramentas para o que você quer fazer, entre todas as disponíveis. Comece aqui. "
-                "Uma consulta para cada passo da tarefa, em palavras simples. Resultado sem input_schema: "
-                "describe_tools; sem conexão: manage_connections. Depois, call_tool com o nome completo.",
+                "Find tools for what you want to do, several needs at once: one query for each step. Answers "
+                "with signatures, NAME(argument, optional?: type, other=default); without a type it is a "
+                "string. Then call_tool.",
+                "Encontra ferramentas para o que você quer fazer, várias necessidades de uma vez: uma "
+                "consulta por passo. Responde com assinaturas, NOME(argumento, opcional?: tipo, "
+                "outro=padrão); sem tipo, é texto. Depois, call_tool.",
             ),
             "input_schema": _object(
                 {
                     "queries": {
                         "type": "array",
-                        "minItems": 1,
+                        "items": {"type": "string"},
                         "maxItems": queries,
-                        "items": _object(
-                            {
-                                "use_case": {
-                                    "type": "string",
-                                    "description": said(
-                                        'The task, e.g. "send an email to a customer"',
-                                        'A tarefa, por exemplo "enviar um e-mail a um cliente"',
-                                    ),
-                                },
-                                "known_fields": {
-                                    "type": "string",
-                                    "description": said(
-                                        'What you know already: "name:value, …"',
-                                        'O que você já sabe: "nome:valor, …"',
-                                    ),
-                                },
-                                "category": {"type": "string"},
-                                "server": {
-                                    "type": "string",
-                                    "description": said(
-                                        "Only tools of this server", "Só ferramentas deste servidor"
-                                    ),
-                                },
-                                "limit": {"type": "integer", "minimum": 1, "maximum": limit},
-                            },
-                            "use_case",
-                        ),
-                    },
-                    "session": session,
+                        "description": said("In plain words", "Em palavras simples"),
+                    }
                 },
                 "queries",
             ),
-            "output_schema": _object(
-                {
-                    "results": {
-                        "type": "array",
-                        "items": _object(
-                            {
-                                "query": {"type": "object"},
-                                "results": {"type": "array", "items": _FOUND},
-                                "total_results": {"type": "integer"},
-                            },
-                            "query",
-                            "results",
-                            "total_results",
-                        ),
-                    },
-                    "session": {"type": "object"},
-                    "source": {"enum": ["composio", "local", "composio+local", "fallback"]},
-                    "missing": {"type": "array", "items": {"type": "object"}},
-                },
-                "results",
-                "session",
-                "source",
-                "missing",
+            "annotations": {"readOnlyHint": True},
+            "meta": _LOADED,
+            "refuses_in_words": True,
+        },
+        CALL_TOOL: {
+            "description": said(
+                "Call a tool by its full name, as search_tools gave it.",
+                "Chama uma ferramenta pelo nome completo, como search_tools o deu.",
             ),
-            "annotations": _READS,
+            "input_schema": _object({"tool": {"type": "string"}, "arguments": given}, "tool"),
+            "meta": _LOADED,
         },
         "describe_tools": {
             "description": said(
-                "Full descriptions and argument schemas of tools, to read before you call them.",
-                "Descrições completas e esquemas de argumentos das ferramentas, para ler antes de chamá-las.",
+                "Full descriptions and argument schemas of tools.",
+                "Descrições completas e esquemas de argumentos de ferramentas.",
             ),
             "input_schema": _object(
-                {
-                    "tools": {"type": "array", "minItems": 1, "maxItems": items, "items": tool},
-                    "session": session,
-                },
-                "tools",
+                {"tools": {"type": "array", "minItems": 1, "maxItems": items, "items": tool}}, "tools"
             ),
             "annotations": _READS,
-        },
-        "call_tool": {
-            "description": said(
-                "Call one tool. The arguments are checked first; the result is the tool's own.",
-                "Chama uma ferramenta. Os argumentos são verificados antes; o resultado é o da ferramenta.",
-            ),
-            "input_schema": _object({"tool": tool, "arguments": given, "session": session}, "tool"),
+            "is_listed": False,
         },
         "call_tools": {
             "description": said(
@@ -189,10 +115,10 @@ def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[s
                             "Depois disto, cancela as chamadas não terminadas",
                         ),
                     },
-                    "session": session,
                 },
                 "calls",
             ),
+            "is_listed": False,
         },
         "manage_connections": {
             "description": said(
@@ -216,9 +142,9 @@ def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[s
                         "default": 60,
                         "description": said("How long to wait, up to 600", "Quanto esperar, até 600"),
                     },
-                    "session": session,
                 }
             ),
+            "is_listed": False,
         },
     }
 
@@ -235,8 +161,13 @@ MAX_FILTER = 200
 ToolName = Annotated[str, Meta(min_length=1, max_length=512)]
 
 
+_UseCase = Annotated[str, Meta(pattern=r"\S", max_length=MAX_USE_CASE)]
+
+
 class _Query(Struct):
-    use_case: Annotated[str, Meta(pattern=r"\S", max_length=MAX_USE_CASE)]
+    """What a query may say beside its words; not in the definition, because few do."""
+
+    use_case: _UseCase
     # Limited because the answer repeats them.
     known_fields: Annotated[str, Meta(max_length=MAX_USE_CASE)] = ""
     category: Annotated[str, Meta(max_length=MAX_FILTER)] = ""
@@ -245,7 +176,7 @@ class _Query(Struct):
 
 
 class _Search(Struct):
-    queries: Annotated[list[_Query], Meta(min_length=1, max_length=MAX_QUERIES)]
+    queries: Annotated[list[_UseCase | _Query], Meta(min_length=1, max_length=MAX_QUERIES)]
     session: str | None = None
 
 
@@ -275,12 +206,20 @@ class _Connections(Struct):
 
 
 async def _search(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
-    given = _read(arguments, _Search, {"queries": [{"use_case": "send an email to a customer"}]})
+    given = _read(_as_list(arguments), _Search, {"queries": ["send an email to a customer"]})
     queries = [
-        ToolQuery(one.use_case, one.known_fields, one.category, one.server, one.limit)
+        ToolQuery(one)
+        if isinstance(one, str)
+        else ToolQuery(one.use_case, one.known_fields, one.category, one.server, one.limit)
         for one in given.queries
     ]
-    return _structured((await service.search(call, queries, given.session)).shown())
+    return search_result(await service.search(call, queries, given.session))
+
+
+def _as_list(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Take one query where a list was asked for."""
+    queries = arguments.get("queries")
+    return {**arguments, "queries": [queries]} if isinstance(queries, str | dict) else arguments
 
 
 async def _describe(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
@@ -355,11 +294,11 @@ class NativeDialect:
         answers = {
             self.search_tool: _search,
             "describe_tools": _describe,
-            "call_tool": _call,
+            CALL_TOOL: _call,
             "call_tools": _call_many,
             "manage_connections": _connections,
         }
-        definitions = native_definitions(MAX_QUERIES, MAX_ITEMS, MAX_LIMIT)
+        definitions = native_definitions(MAX_QUERIES, MAX_ITEMS)
         tools = [
             MetaTool(
                 name=name, answer=answer, is_counted=answer not in (_call, _call_many), **definitions[name]
@@ -390,6 +329,11 @@ def _decode_inner(arguments: dict[str, Any]) -> dict[str, Any]:
         return {**arguments, "arguments": msgspec.json.decode(inner, type=dict[str, Any])}
     except (msgspec.DecodeError, RecursionError):
         return arguments
+
+
+def arguments_within(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that `call_tool` is given for another tool."""
+    return _read(arguments, _Call, {"tool": arguments.get("tool"), "arguments": {}}).arguments
 
 
 def _structured(value: dict[str, Any], media: Sequence[Any] = ()) -> CallToolResult:
@@ -498,7 +442,7 @@ def _read_input() -> dict[str, Any]:
     )
 
 
-def read_result_tool(stored: StoredResults) -> MetaTool:
+def read_result_tool(stored: StoredResults, *, is_listed: bool = True) -> MetaTool:
     async def answer(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
         return await stored.answer(call, arguments)
 
@@ -509,6 +453,7 @@ def read_result_tool(stored: StoredResults) -> MetaTool:
         input_schema=_read_input(),
         answer=answer,
         annotations={"readOnlyHint": True, "openWorldHint": False},
+        is_listed=is_listed,
     )
 
 

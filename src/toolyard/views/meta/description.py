@@ -1,8 +1,8 @@
 """Describes tools in full: their schemas, and the instructions of their servers."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -13,6 +13,7 @@ from ...wire.call import Call
 from ...wire.text import printable
 from ..context import MetaToolContext
 from ..forwarding import why_unavailable
+from ..signatures import arguments_line, described
 from .conversation import ToolResolver
 from .tools import DescribeAnswer, ToolDescription
 
@@ -39,22 +40,48 @@ def describe_entry(entry: CatalogueEntry) -> ToolDescription:
     )
 
 
+def usage(entry: CatalogueEntry) -> str:
+    """Return the signature of a tool and what its arguments mean: what the next try needs."""
+    schema = describe_entry(entry).input_schema
+    return "\n  ".join([arguments_line(entry.name, schema), *described(schema)])
+
+
+class OwnTool(Protocol):
+    """A meta tool."""
+
+    @property
+    def description(self) -> str: ...
+    @property
+    def input_schema(self) -> dict[str, Any]: ...
+
+
 class ToolDescriber:
-    def __init__(self, context: MetaToolContext, resolver: ToolResolver) -> None:
+    def __init__(
+        self, context: MetaToolContext, resolver: ToolResolver, own: Mapping[str, OwnTool] = {}
+    ) -> None:
+        """`own`: the meta tools by name, because some of them are not listed."""
         self._context = context
         self._resolver = resolver
+        self._own = own
 
     async def answer(self, call: Call, names: Sequence[str]) -> DescribeAnswer:
         names = list(dict.fromkeys(names))
         await self._context.view_context.catalogue.wait_settled(self._context.view_context.list_wait)
-        unknown = [name for name in names if self._resolver.entry(call, name) is None]
+        own = {name: self._own[name] for name in names if name in self._own}
+        unknown = [name for name in names if name not in own and self._resolver.entry(call, name) is None]
         remote = {tool.own: tool for tool in await self._resolver.discover(call, unknown)} if unknown else {}
         remote |= {tool.name: tool for tool in remote.values()}
         answer = DescribeAnswer(found=[], unknown={})
         for name in names:
             tool = remote.get(name)
             entry = self._resolver.entry(call, name if tool is None else tool.name)
-            if entry is not None:
+            if name in own:
+                meta = own[name]
+                shown = ToolDescription(
+                    tool=name, server="", description=meta.description, input_schema=meta.input_schema
+                )
+                answer.found.append(shown)
+            elif entry is not None:
                 described = self._describe(entry, tool)
                 lacking = await self._context.unconnected(call, [entry.server])
                 if entry.server in lacking:

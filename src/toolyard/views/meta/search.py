@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct, field
 
-from ...catalogue.items import TOOLS
+from ...catalogue.items import MAX_ABOUT, TOOLS, own_description
 from ...dispatch.remote import Remote, RemoteAnswer, RemoteTool
 from ...languages import said
 from ...search.documents import ToolQuery
@@ -27,6 +27,7 @@ from ...wire.errors import McpError
 from ...wire.text import printable
 from ..context import MetaToolContext
 from ..instructions import brief
+from ..signatures import access, purpose
 from .conversation import ToolResolver
 from .description import describe_entry
 from .tools import QueryMatches, ToolMatch
@@ -193,7 +194,10 @@ class ToolSearch:
         if entry is not None:
             described = describe_entry(entry)
             found.title, found.description = described.title, shorten(described.description)
-            found.input_schema = described.input_schema
+            found.input_schema = found.schema = described.input_schema
+            found.purpose = purpose(own_description(entry.about, described.description))
+            found.about = entry.about[:MAX_ABOUT]
+            found.access = access(described.annotations)
             found.connected = self._resolver.state_of(found.server) == "up"
         return found
 
@@ -366,6 +370,8 @@ def from_remote(server: str, tools: Sequence[RemoteTool]) -> list[ToolMatch]:
                 connected=tool.connected,
                 auth=tool.auth,
                 input_schema=tool.input_schema,
+                schema=tool.input_schema,
+                purpose=purpose(tool.description),
                 toolkit=tool.toolkit,
                 parts={"remote": score},
             )

@@ -9,7 +9,7 @@ alone.
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast
@@ -54,7 +54,7 @@ from .conversation import (
     UnknownToolError,
     is_identified,
 )
-from .description import ToolDescriber
+from .description import OwnTool, ToolDescriber, usage
 from .search import ToolSearch
 from .tools import BatchItem, BatchResult, DescribeAnswer, QueryMatches, SearchAnswer
 
@@ -271,7 +271,7 @@ class MetaToolService:
         self,
         context: MetaToolContext,
         send: SendTool,
-        own: Collection[str] = (),
+        own: Mapping[str, OwnTool] = {},
         searches: Sequence[str] = (),
         *,
         finds_first: bool = False,
@@ -289,7 +289,7 @@ class MetaToolService:
         self._checks = ArgumentChecks()
         self._threads = Conversations(context)
         self._searching = ToolSearch(context, self.known)
-        self._describing = ToolDescriber(context, self.known)
+        self._describing = ToolDescriber(context, self.known, own)
         self._connecting = ConnectionManager(context)
 
     def lists_found(self, call: Call) -> bool:
@@ -374,11 +374,12 @@ class MetaToolService:
         if faults:
             self._learn(call, entry.name, "arguments")
             lines = "\n".join(f"- {fault}" for fault in faults)
+            takes = usage(entry)
             raise BadArgumentsError(
                 tool,
                 said(
-                    f"The arguments do not fit {entry.name!r}; nothing was sent.\n{lines}",
-                    f"Os argumentos não servem para {entry.name!r}; nada foi enviado.\n{lines}",
+                    f"The arguments do not fit {entry.name!r}; nothing was sent.\n{lines}\nIt takes: {takes}",
+                    f"Os argumentos não servem para {entry.name!r}; nada foi enviado.\n{lines}\nUso: {takes}",
                 ),
             )
         members = call.members()

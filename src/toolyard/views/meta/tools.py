@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from ...languages import said
+from ..signatures import Access
 
 if TYPE_CHECKING:
     from ...search.documents import ToolQuery
@@ -26,12 +27,19 @@ class ToolMatch(Struct, kw_only=True):
     auth: str = "none"
     input_schema: dict[str, Any] | None = None
     """None for all but the best few; `describe_tools` returns it."""
+    schema: dict[str, Any] | None = None
+    """Its input schema, of every tool whose schema is known: signatures are made of it."""
+    purpose: str = ""
+    """What it does, in a sentence."""
+    access: Access = ""
+    about: str = ""
+    """Its server's purpose, in the words of the configuration."""
     toolkit: str = ""
     """Its app, for a tool of a remote."""
     parts: dict[str, float] = field(default_factory=dict[str, float])
 
     def shown(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        return {
             "tool": self.tool,
             "server": self.server,
             "title": self.title,
@@ -41,9 +49,6 @@ class ToolMatch(Struct, kw_only=True):
             "connected": self.connected,
             "auth": self.auth,
         }
-        if self.input_schema is not None:
-            found["input_schema"] = self.input_schema
-        return found
 
 
 class QueryMatches(Struct, kw_only=True):
@@ -52,6 +57,8 @@ class QueryMatches(Struct, kw_only=True):
     query: "ToolQuery"
     results: list[ToolMatch]
     total: int = 0
+    weak: bool = False
+    """Whether nothing fits well."""
 
     def shown(self) -> dict[str, Any]:
         query: dict[str, Any] = {"use_case": self.query.use_case}
@@ -107,7 +114,9 @@ class ToolDescription(Struct, kw_only=True):
     toolkit: str = ""
 
     def shown(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"tool": self.tool, "server": self.server}
+        found: dict[str, Any] = {"tool": self.tool}
+        if self.server:
+            found["server"] = self.server
         if self.title:
             found["title"] = self.title
         found["description"] = self.description
