@@ -42,9 +42,9 @@ async def test_every_query_has_an_entry_in_its_place_and_all_of_it_is_as_the_con
             "  to: Address of the recipient",
             "  urgency: From 1 to 5",
             "mcp__office__delete_message(number: integer) [destructive] Delete an email",
+            "mcp__office__photograph() Take a picture of the office",
             "mcp__office__list_messages(folder=inbox) [read] Show the emails of a folder",
             "mcp__office__create_invoice (see above)",
-            "mcp__office__photograph() Take a picture of the office",
         ]
         told = result["structuredContent"]["results"]
         assert [one["need"] for one in told] == [
@@ -98,6 +98,13 @@ async def test_queries_that_cannot_be_understood_are_answered_with_right_ones(ar
         assert fault in text_of(result)
         assert '{"queries":["send an email to a customer"]}' in text_of(result)
         assert "structuredContent" not in result
+
+
+async def test_an_answer_says_when_nothing_that_was_found_fits_well():
+    async with office() as (client, _):
+        for use_case, fits in (("send an email to somebody", True), ("translate a poem into Latin", False)):
+            text = text_of(await client.meta("search_tools", {"queries": [{"use_case": use_case}]}))
+            assert ("Nothing fits well" not in text) is fits, text
 
 
 async def test_definitions_and_instructions_take_300_tokens_at_most_and_no_upstream_tool_is_listed():

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from ...catalogue.items import MAX_ABOUT, TOOLS, own_description
 from ...dispatch.remote import Remote, RemoteAnswer, RemoteTool
 from ...languages import said
-from ...search.documents import ToolQuery
+from ...search.documents import ToolQuery, fits_well
 from ...sessions.leases import Lease
 from ...state.store import StateError
 from ...telemetry.events import FallbackReason, SearchFallback
@@ -141,7 +141,8 @@ class ToolSearch:
     ) -> QueryMatches:
         found = merge(local, remote)
         recommend(found)
-        return QueryMatches(query=query, results=found[:limit], total=len(found))
+        weak = not fits_well(one.score for one in found)
+        return QueryMatches(query=query, results=found[:limit], total=len(found), weak=weak)
 
     def _limit(self, query: ToolQuery) -> int:
         return max(1, min(query.limit or self._context.settings.limit, MAX_LIMIT))
