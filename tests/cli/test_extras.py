@@ -94,7 +94,7 @@ def test_a_result_names_sql_only_where_it_works(bare: Toolyard, toolyard: Toolya
             result = json.loads(each("call", "mcp__shop__list_orders", "--url", gateway.url, "--json").out)[
                 "structuredContent"
             ]
-            assert ("SQL" in result["hint"]) is works
+            assert ("sql=" in result["hint"]) is works
             assert ("SQL" in each("show", "read_result", "--url", gateway.url).out) is works
             query = (
                 "id=" + result["storage"]["resource"].rpartition("/")[2],

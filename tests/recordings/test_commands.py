@@ -122,7 +122,7 @@ async def test_a_killed_recording_is_replayed_as_far_as_it_goes(toolyard: Toolya
 def test_a_full_disk_ends_the_run_and_says_why(toolyard: Toolyard) -> None:
     script = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000));"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200));"
         "from toolyard.cli import main; main(['record', 'run.jsonl', 'stdio', 'demo'])"
     )
     done = subprocess.run(

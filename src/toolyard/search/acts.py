@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from .terms import stem
-from .wordlists import AND, NEGATIONS, NOUNS, PLAIN_VERBS, POLITE, QUESTIONS, UNTIL
+from .wordlists import AND, HOW_TO, NEGATIONS, NOUNS, PLAIN_VERBS, POLITE, QUESTIONS, UNTIL
 
 _KINDS = {
     "search": "search find query lookup locate discover seek scan grep match research explore",
@@ -78,7 +78,7 @@ def acts_of_request(clauses: Iterable[Sequence[Sequence[str]]]) -> WantedActs:
 
 def _first_acts(said: Sequence[Sequence[str]]) -> int:
     """Return what the first verb says, and the first after each "and"."""
-    if said and said[0][0] in QUESTIONS:
+    if said and (said[0][0] in QUESTIONS or _asks_how_much(said)):
         return _asked_act(said)
     bits = 0
     begun: bool | None = False  # None when the verb of a part was found
@@ -99,6 +99,11 @@ def _first_acts(said: Sequence[Sequence[str]]) -> int:
 def _is_noun(word: str, begun: bool) -> bool:
     """Tell whether a word that may be a verb is none: behind other words, or in the plural."""
     return word in NOUNS if begun else word not in _ACTS and word.removesuffix("s") in NOUNS
+
+
+def _asks_how_much(said: Sequence[Sequence[str]]) -> bool:
+    """Tell "how big is" from "how to" and "how can I"."""
+    return said[0][0] == "how" and len(said) > 1 and said[1][0] not in HOW_TO
 
 
 def _asked_act(said: Sequence[Sequence[str]]) -> int:
@@ -135,11 +140,14 @@ def _acts(renderings: Sequence[str]) -> int:
 
 def acts_of_tool(own: Sequence[str], description: Sequence[str], reads: bool | None) -> int:
     """Return the acts of a tool: by the verb of its name without its server's, else by how its description
-    begins. A plain verb at either end of the name is surer than any other word."""
+    begins. A plain verb at either end of the name is surer than any other word, and a word that is a noun
+    too (`log`) is less sure than the description."""
     ends = (*own[:1], *own[-1:])
     sure = next((word for word in (*ends, *own) if word in PLAIN_VERBS), "")
-    doubtful = sure or next((word for word in (*ends, *map(_singular, description[:1])) if word in _ACTS), "")
-    bits = _ACTS.get(doubtful, 0)
+    named = next((word for word in ends if word in _ACTS), "")
+    told = next((word for word in map(_singular, description[:1]) if word in _ACTS), "")
+    doubtful = told or named if named in NOUNS else named or told
+    bits = _ACTS.get(sure or doubtful, 0)
     if reads and bits & READING:
         bits &= ~(CHANGING | BITS["draft"])
     return bits

@@ -94,6 +94,9 @@ QUESTIONS = _set(
     quanta quantos quantas
     """
 )
+HOW_TO = _set("to do does can could should would may might i we you")
+"""After "how": the words that ask for a way to do something."""
+
 WRITES = _set(
     """
     delete remove drop erase purge wipe destroy cancel create add insert write update edit modify rename
@@ -290,6 +293,7 @@ SYNONYMS = {
     postpone delay: reschedule update
     rename: move
     done: complete
+    big bigger biggest large larger largest: size
     buy purchase: order
     flight: travel
     news headline headlines: news
