@@ -359,10 +359,12 @@ class BareView(View):
 
     async def _subscribe(self, call: Call) -> Any:
         if not await self._speaks(call):
-            offered: dict[str, Any] = self._listing(call).identity.capabilities.get("resources") or {}
-            self._check_capable(bool(offered.get("subscribe")), call)
+            identity = self._listing(call).identity
+            offered: dict[str, Any] = identity.capabilities.get("resources") or {}
+            if identity.version and not offered.get("subscribe") and self._may_read(call):
+                await self._ask(call)  # the SDK's 1.x servers never announce it, and some of them do it
             return await super()._subscribe(call)
-        if not self._listing(call).may_read(decode_params(call.params, UriParams).uri):
+        if not self._may_read(call):
             return await super()._subscribe(call)
         answer = await self._ask(call)
         if call.session is not None and len(call.session.subscriptions) < MAX_SUBSCRIPTIONS:
@@ -376,6 +378,9 @@ class BareView(View):
         if call.session is not None:
             call.session.subscriptions.discard(decode_params(call.params, UriParams).uri)
         return answer
+
+    def _may_read(self, call: Call) -> bool:
+        return self._listing(call).may_read(decode_params(call.params, UriParams).uri)
 
     def _check_capable(self, is_capable: bool, call: Call) -> None:
         if not is_capable and self._listing(call).identity.version:
